@@ -1,0 +1,8 @@
+//! What a model can do: rollouts over problems, and the statistics of them.
+
+pub mod benchmark;
+pub mod rollout;
+pub mod stats;
+
+pub use benchmark::{Evaluation, evaluate};
+pub use rollout::{Rollout, rollouts};

@@ -1,0 +1,78 @@
+//! Responses to problems, judged: what evaluation measures and what reinforcement learning learns from.
+
+use crate::data::Problem;
+use crate::data::countdown::SOURCE as COUNTDOWN;
+use crate::engine::{Engine, EngineError, EngineOptions, EngineStats, Observer, Request, SamplingParams, Trace};
+use crate::layout::Role;
+use crate::model::{ModelError, Pretrained};
+use crate::reward::{Judged, judge, some_path_right};
+use parallel_r1_verify::countdown::Task;
+
+/// A response with its judgement.
+pub struct Rollout {
+    /// What the engine recorded.
+    pub trace: Trace,
+    /// Its text: tags shown, end-of-text not.
+    pub text: String,
+    /// Whether it is right, and its shape.
+    pub judged: Judged,
+    /// Whether some path found a right solution; known for Countdown responses with a block.
+    pub path_right: Option<bool>,
+}
+
+/// Why there are no rollouts.
+#[derive(Debug, thiserror::Error)]
+pub enum RolloutError {
+    /// The engine failed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// A prompt or a response could not be written as tokens or text.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+}
+
+/// `samples` responses to each problem. `first_id` keys the random streams: problem i has the id `first_id + i`.
+pub fn rollouts(
+    model: &Pretrained,
+    problems: &[Problem],
+    samples: usize,
+    first_id: u64,
+    params: &SamplingParams,
+    options: EngineOptions,
+    observer: &mut dyn Observer,
+) -> Result<(Vec<Vec<Rollout>>, EngineStats), RolloutError> {
+    let request = |(i, problem): (usize, &Problem)| {
+        let prompt = model.prompt(&problem.problem)?;
+        Ok(Request { id: first_id + i as u64, prompt, samples, first_sample: 0 })
+    };
+    let requests = problems.iter().enumerate().map(request).collect::<Result<Vec<_>, ModelError>>()?;
+    let controls = model.controls()?;
+    let mut engine = Engine::new(&model.decoder, &controls, options);
+    let traces = engine.generate(&requests, params, observer)?;
+    let judged = |(problem, traces): (&Problem, Vec<Trace>)| {
+        traces.into_iter().map(|trace| rollout(model, problem, trace)).collect::<Result<Vec<_>, _>>()
+    };
+    let groups = problems.iter().zip(traces).map(judged).collect::<Result<_, _>>()?;
+    Ok((groups, engine.stats()))
+}
+
+fn rollout(model: &Pretrained, problem: &Problem, trace: Trace) -> Result<Rollout, RolloutError> {
+    let text = model.tokenizer.decode(trace.response()).map_err(ModelError::from)?;
+    let judged = judge(problem, &text);
+    let path_right = match Task::parse(&problem.problem) {
+        Some(task) if problem.source == COUNTDOWN && judged.blocks > 0 => {
+            Some(some_path_right(&task, path_texts(model, &trace)?))
+        }
+        _ => None,
+    };
+    Ok(Rollout { trace, text, judged, path_right })
+}
+
+/// The text of each path. (In the causal structure paths are no segments of their own; the trunk then counts as one.)
+fn path_texts(model: &Pretrained, trace: &Trace) -> Result<Vec<String>, ModelError> {
+    let segments = trace.layout.segments();
+    let is_path = |role: Role| if segments.len() > 2 { role == Role::Path } else { role == Role::Trunk };
+    let ranges = trace.layout.ranges();
+    let paths = segments.iter().zip(ranges).filter(|(segment, _)| is_path(segment.role));
+    paths.map(|(_, range)| Ok(model.tokenizer.decode(&trace.tokens[range])?.replace("<Path>", ""))).collect()
+}

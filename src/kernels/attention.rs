@@ -1,0 +1,382 @@
+//! Attention over a layout's visibility: grouped-query, exact softmax, nothing computed that cannot be seen.
+//!
+//! A query block (see [`Visibility`]) names runs of keys that all its rows see, and its own keys, of which row i
+//! sees the first i + 1. In training the keys are the sequence's own rows; in the engine they are cache slots. The
+//! arithmetic is the same either way, which is half of the project's law.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use candle_core::{CpuStorage, CustomOp3, D, Layout, Result, Shape, Tensor};
+use rayon::prelude::*;
+
+use super::dot::{Dots, Rows, WeightedSum};
+use super::{SharedMut, contiguous, exp, with_data};
+use crate::layout::{QueryBlock, Visibility};
+
+/// Query rows whose scores are held at once; bounds the scratch memory at `ROWS * keys`.
+const ROWS: usize = 32;
+
+/// `q [rows, heads, head_dim]`, `k`, `v [keys, kv_heads, head_dim]` -> `[rows, heads, head_dim]`.
+///
+/// Query head h reads key/value head `h / (heads / kv_heads)`; scores are scaled by `1 / sqrt(head_dim)`.
+pub fn attention(q: &Tensor, k: &Tensor, v: &Tensor, visibility: &Arc<Visibility>) -> Result<Tensor> {
+    if q.device().is_cpu() {
+        let op = Attention { visibility: visibility.clone() };
+        q.contiguous()?.apply_op3(&k.contiguous()?, &v.contiguous()?, op)
+    } else {
+        composed(q, k, v, visibility)
+    }
+}
+
+/// The same by candle operations, block by block, so that no rows x keys tensor of the whole sequence exists.
+fn composed(q: &Tensor, k: &Tensor, v: &Tensor, visibility: &Visibility) -> Result<Tensor> {
+    let (_, heads, width) = q.dims3()?;
+    let group = heads / k.dim(1)?;
+    let mut outputs = Vec::with_capacity(visibility.blocks.len());
+    for block in &visibility.blocks {
+        let n = block.queries.len();
+        let runs = keys(block, n).map(|r| r.start as u32..r.end as u32);
+        let ids: Vec<u32> = runs.flatten().collect();
+        let seen = ids.len();
+        let ids = Tensor::from_vec(ids, seen, q.device())?;
+        let gather = |t: &Tensor| -> Result<Tensor> {
+            // [seen, kv_heads, w] -> [kv_heads, 1, seen, w] -> [heads, seen, w]
+            let t = t.index_select(&ids, 0)?.transpose(0, 1)?.unsqueeze(1)?;
+            t.broadcast_as((heads / group, group, seen, width))?.reshape((heads, seen, width))
+        };
+        let rows = q.narrow(0, block.queries.start, n)?.transpose(0, 1)?.contiguous()?; // [heads, n, w]
+        let scores = (rows.matmul(&gather(k)?.t()?)? / (width as f64).sqrt())?; // [heads, n, seen]
+        let shared = seen - n;
+        let hidden =
+            (0..n).flat_map(|i| (0..seen).map(move |j| if j > shared + i { f32::NEG_INFINITY } else { 0.0 }));
+        let mask = Tensor::from_vec(hidden.collect::<Vec<f32>>(), (1, n, seen), q.device())?;
+        let scores = scores.broadcast_add(&mask)?;
+        let scores = scores.broadcast_sub(&scores.max_keepdim(D::Minus1)?.detach())?.exp()?;
+        let weights = scores.broadcast_div(&scores.sum_keepdim(D::Minus1)?)?;
+        outputs.push(weights.matmul(&gather(v)?)?.transpose(0, 1)?); // [n, heads, w]
+    }
+    Tensor::cat(&outputs, 0)
+}
+
+/// The runs of keys that the first `rows` rows of a block need.
+fn keys(block: &QueryBlock, rows: usize) -> impl Iterator<Item = Range<usize>> + '_ {
+    block.context.iter().cloned().chain(std::iter::once(block.own..block.own + rows))
+}
+
+/// A chunk of a block's rows: which rows, and how many keys its first row sees.
+struct Chunk<'a> {
+    block: &'a QueryBlock,
+    rows: Range<usize>,
+    shared: usize,
+}
+
+impl Chunk<'_> {
+    /// Keys that row i of the chunk sees.
+    fn visible(&self, i: usize) -> usize {
+        self.shared + self.rows.start + i + 1
+    }
+
+    /// Keys that its last row sees.
+    fn width(&self) -> usize {
+        self.shared + self.rows.end
+    }
+
+    fn runs(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        keys(self.block, self.rows.end)
+    }
+}
+
+fn chunks(block: &QueryBlock) -> impl Iterator<Item = Chunk<'_>> {
+    let (n, shared) = (block.queries.len(), block.context.iter().map(Range::len).sum());
+    let rows = (0..n.div_ceil(ROWS)).map(move |c| c * ROWS..n.min((c + 1) * ROWS));
+    rows.map(move |rows| Chunk { block, rows, shared })
+}
+
+struct Attention {
+    visibility: Arc<Visibility>,
+}
+
+/// Sizes of one call.
+#[derive(Clone, Copy)]
+struct Sizes {
+    heads: usize,
+    kv_heads: usize,
+    width: usize,
+}
+
+impl Sizes {
+    fn of(q: &Shape, k: &Shape, v: &Shape) -> Result<Self> {
+        let ((_, heads, width), (_, kv_heads, kw)) = (q.dims3()?, k.dims3()?);
+        if width != kw || !heads.is_multiple_of(kv_heads) || k.dims() != v.dims() {
+            candle_core::bail!("attention: q {q:?}, k {k:?}, v {v:?} do not fit each other");
+        }
+        Ok(Self { heads, kv_heads, width })
+    }
+
+    fn group(&self) -> usize {
+        self.heads / self.kv_heads
+    }
+
+    fn scale(&self) -> f32 {
+        1.0 / (self.width as f32).sqrt()
+    }
+
+    /// `count` rows of key/value head `head` from key `first`.
+    fn kv_rows<'a>(&self, data: &'a [f32], head: usize, first: usize, count: usize) -> Rows<'a> {
+        let stride = self.kv_heads * self.width;
+        Rows::new(&data[first * stride + head * self.width..], stride, self.width, count)
+    }
+
+    /// `count` rows of query head `head` from row `first`.
+    fn q_rows<'a>(&self, data: &'a [f32], head: usize, first: usize, count: usize) -> Rows<'a> {
+        let stride = self.heads * self.width;
+        Rows::new(&data[first * stride + head * self.width..], stride, self.width, count)
+    }
+}
+
+/// `scores[i, j] = scale * rows_i . key_j` over all keys of the chunk, rows `width` apart.
+#[inline(always)]
+#[allow(unsafe_code)]
+fn score(rows: Rows, chunk: &Chunk, sizes: Sizes, keys: &[f32], head: usize, scale: f32, scores: &mut [f32]) {
+    let stride = chunk.width();
+    let mut at = 0;
+    for run in chunk.runs() {
+        // SAFETY: the runs add up to `stride`, and `scores` holds `stride` elements for each row.
+        let out = unsafe { scores.as_mut_ptr().add(at) };
+        let w = sizes.kv_rows(keys, head, run.start, run.len());
+        pulp::Arch::new().dispatch(Dots { x: rows, w, scale, out, stride });
+        at += run.len();
+    }
+}
+
+/// Softmax of each row over the keys it sees; zero beyond.
+fn normalise(chunk: &Chunk, scores: &mut [f32]) {
+    pulp::Arch::new().dispatch(
+        #[inline(always)]
+        || {
+            for (i, row) in scores.chunks_exact_mut(chunk.width()).enumerate() {
+                let (seen, hidden) = row.split_at_mut(chunk.visible(i));
+                exp::softmax(seen);
+                hidden.fill(0.0);
+            }
+        },
+    );
+}
+
+impl Attention {
+    fn check(&self, rows: usize, keys: usize) -> Result<()> {
+        let mut next = 0;
+        for block in &self.visibility.blocks {
+            let own = block.own..block.own + block.queries.len();
+            let inside = block.context.iter().chain(std::iter::once(&own)).all(|r| r.end <= keys);
+            if block.queries.start != next || !inside {
+                candle_core::bail!("attention: block {block:?} does not fit {rows} rows and {keys} keys");
+            }
+            next = block.queries.end;
+        }
+        if next != rows {
+            candle_core::bail!("attention: visibility covers {next} of {rows} rows");
+        }
+        Ok(())
+    }
+
+    /// Output of one block and one key/value head, chunk by chunk.
+    #[allow(unsafe_code)]
+    fn forward(&self, block: &QueryBlock, head: usize, s: Sizes, q: &[f32], k: &[f32], v: &[f32], out: SharedMut) {
+        let mut scores = Vec::new();
+        for chunk in chunks(block) {
+            let (n, first) = (chunk.rows.len(), block.queries.start + chunk.rows.start);
+            scores.clear();
+            scores.resize(n * chunk.width(), 0.0);
+            for h in head * s.group()..(head + 1) * s.group() {
+                score(s.q_rows(q, h, first, n), &chunk, s, k, head, s.scale(), &mut scores);
+                normalise(&chunk, &mut scores);
+                let mut at = 0;
+                for run in chunk.runs() {
+                    pulp::Arch::new().dispatch(WeightedSum {
+                        weights: &scores[at..],
+                        row: chunk.width(),
+                        column: 1,
+                        source: s.kv_rows(v, head, run.start, run.len()),
+                        // SAFETY: rows of this block and query head, which no other task writes.
+                        out: unsafe { out.at((first * s.heads + h) * s.width) },
+                        out_stride: s.heads * s.width,
+                        out_count: n,
+                    });
+                    at += run.len();
+                }
+            }
+        }
+    }
+
+    /// Gradients of one block and one key/value head, added to dq, dk, dv. Scores are computed again.
+    #[allow(unsafe_code)]
+    fn backward(&self, block: &QueryBlock, head: usize, s: Sizes, inputs: [&[f32]; 4], outputs: [SharedMut; 3]) {
+        let ([q, k, v, dout], [dq, dk, dv]) = (inputs, outputs);
+        let (mut p, mut ds) = (Vec::new(), Vec::new());
+        for chunk in chunks(block) {
+            let (n, first, width) = (chunk.rows.len(), block.queries.start + chunk.rows.start, chunk.width());
+            p.resize(n * width, 0.0);
+            ds.resize(n * width, 0.0);
+            let (p, ds) = (&mut p[..n * width], &mut ds[..n * width]);
+            for h in head * s.group()..(head + 1) * s.group() {
+                score(s.q_rows(q, h, first, n), &chunk, s, k, head, s.scale(), p);
+                normalise(&chunk, p);
+                score(s.q_rows(dout, h, first, n), &chunk, s, v, head, 1.0, ds);
+                softmax_backward(p, ds, width, s.scale());
+                let mut at = 0;
+                for run in chunk.runs() {
+                    // SAFETY (all three): a task owns its key/value head in dk and dv, and its query heads in dq.
+                    let rows = unsafe { dq.at((first * s.heads + h) * s.width) };
+                    let key = |d: SharedMut| unsafe { d.at((run.start * s.kv_heads + head) * s.width) };
+                    let (q_stride, kv_stride) = (s.heads * s.width, s.kv_heads * s.width);
+                    let source = s.kv_rows(k, head, run.start, run.len());
+                    let weights = &ds[at..];
+                    let sum = WeightedSum {
+                        weights,
+                        row: width,
+                        column: 1,
+                        source,
+                        out: rows,
+                        out_stride: q_stride,
+                        out_count: n,
+                    };
+                    pulp::Arch::new().dispatch(sum);
+                    for (weights, source, out) in [(&ds[at..], q, key(dk)), (&p[at..], dout, key(dv))] {
+                        pulp::Arch::new().dispatch(WeightedSum {
+                            weights,
+                            row: 1,
+                            column: width,
+                            source: s.q_rows(source, h, first, n),
+                            out,
+                            out_stride: kv_stride,
+                            out_count: run.len(),
+                        });
+                    }
+                    at += run.len();
+                }
+            }
+        }
+    }
+}
+
+/// `ds = scale * p * (dp - sum(p * dp))`, row by row; `ds` holds dp on entry. Hidden keys have p = 0.
+fn softmax_backward(p: &[f32], ds: &mut [f32], width: usize, scale: f32) {
+    pulp::Arch::new().dispatch(
+        #[inline(always)]
+        || {
+            let mut product = vec![0f32; width];
+            for (p, ds) in p.chunks_exact(width).zip(ds.chunks_exact_mut(width)) {
+                for i in 0..width {
+                    product[i] = p[i] * ds[i];
+                }
+                let mean = exp::sum(&product);
+                for i in 0..width {
+                    ds[i] = scale * p[i] * (ds[i] - mean);
+                }
+            }
+        },
+    );
+}
+
+impl CustomOp3 for Attention {
+    fn name(&self) -> &'static str {
+        "attention"
+    }
+
+    fn cpu_fwd(
+        &self,
+        q: &CpuStorage,
+        lq: &Layout,
+        k: &CpuStorage,
+        lk: &Layout,
+        v: &CpuStorage,
+        lv: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        let sizes = Sizes::of(lq.shape(), lk.shape(), lv.shape())?;
+        self.check(lq.dims()[0], lk.dims()[0])?;
+        let (q, k, v) = (contiguous(q, lq)?, contiguous(k, lk)?, contiguous(v, lv)?);
+        let mut out = vec![0f32; q.len()];
+        let shared = SharedMut::new(&mut out);
+        let blocks = &self.visibility.blocks;
+        (0..blocks.len() * sizes.kv_heads).into_par_iter().for_each(|task| {
+            let (block, head) = (&blocks[task / sizes.kv_heads], task % sizes.kv_heads);
+            self.forward(block, head, sizes, q, k, v, shared);
+        });
+        Ok((CpuStorage::F32(out), lq.shape().clone()))
+    }
+
+    fn bwd(
+        &self,
+        q: &Tensor,
+        k: &Tensor,
+        v: &Tensor,
+        _: &Tensor,
+        dout: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
+        let sizes = Sizes::of(q.shape(), k.shape(), v.shape())?;
+        let mut grads = [q, k, v].map(|t| vec![0f32; t.elem_count()]);
+        let outputs = grads.each_mut().map(|g| SharedMut::new(g));
+        with_data(q, |q| {
+            with_data(k, |k| {
+                with_data(v, |v| {
+                    with_data(dout, |dout| {
+                        // One task a key/value head: blocks share keys, so their sums must not run side by side.
+                        (0..sizes.kv_heads).into_par_iter().for_each(|head| {
+                            for block in &self.visibility.blocks {
+                                self.backward(block, head, sizes, [q, k, v, dout], outputs);
+                            }
+                        });
+                        Ok(())
+                    })
+                })
+            })
+        })?;
+        let [dq, dk, dv] = grads;
+        let tensor = |data, like: &Tensor| Tensor::from_vec(data, like.shape(), like.device());
+        Ok((Some(tensor(dq, q)?), Some(tensor(dk, k)?), Some(tensor(dv, v)?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::tests::{check_gradients, random};
+
+    /// A prompt of 3, two siblings of 4 and 40 tokens, and a join of 2 that sees all.
+    fn fork_and_join() -> Arc<Visibility> {
+        let block = |queries: Range<usize>, context: &[Range<usize>]| QueryBlock {
+            own: queries.start,
+            queries,
+            context: context.to_vec(),
+        };
+        let blocks = vec![
+            block(0..3, &[]),
+            block(3..7, &[0..3]),
+            block(7..47, &[0..3]),
+            block(47..49, &[0..7, 7..47]),
+        ];
+        Arc::new(Visibility { blocks })
+    }
+
+    #[test]
+    fn fused_equals_composed_and_gradients_agree() -> Result<()> {
+        let visibility = fork_and_join();
+        for width in [6, 32, 40] {
+            let inputs = [random(&[49, 4, width], 1), random(&[49, 2, width], 2), random(&[49, 2, width], 3)];
+            check_gradients(
+                &inputs,
+                |t| attention(&t[0], &t[1], &t[2], &visibility),
+                |t| composed(&t[0], &t[1], &t[2], &visibility),
+            )?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn visibility_that_does_not_fit_is_an_error() {
+        let (q, k) = (random(&[48, 2, 4], 1), random(&[48, 2, 4], 2));
+        assert!(attention(&q, &k, &k, &fork_and_join()).is_err());
+    }
+}

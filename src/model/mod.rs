@@ -1,0 +1,95 @@
+//! The decoder: Llama family, positions and visibility from the layout, Hugging Face form on disk.
+
+mod attention;
+mod config;
+mod decoder;
+mod gguf;
+mod pretrained;
+mod tag_rows;
+mod weights;
+
+pub use config::Config;
+pub use decoder::{CacheWrite, Decoder, KvCache, parameter_shapes};
+pub use gguf::{GgufModel, read_gguf};
+pub use pretrained::{EMBEDDED, Pretrained};
+pub use tag_rows::{NewRow, add_rows};
+pub use weights::{Weights, load, save};
+
+use std::path::PathBuf;
+
+/// What can be wrong with a model.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// A file could not be read or written.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The configuration is damaged or describes a model that cannot run.
+    #[error("{}: {reason}", path.display())]
+    Config {
+        /// The file.
+        path: PathBuf,
+        /// The field and what is wrong with it.
+        reason: String,
+    },
+    /// A folder holds no weights.
+    #[error("{}: no model.safetensors and no model.safetensors.index.json", path.display())]
+    NoWeights {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A weights file is damaged.
+    #[error("{}: {reason}", path.display())]
+    Weights {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A tensor that the configuration asks for is missing.
+    #[error("tensor {name} is missing (expected shape {expected:?})")]
+    Missing {
+        /// Its name.
+        name: String,
+        /// The shape that the configuration gives it.
+        expected: Vec<usize>,
+    },
+    /// A tensor has another shape than the configuration gives it.
+    #[error("tensor {name}: expected shape {expected:?}, got {got:?}")]
+    Shape {
+        /// Its name.
+        name: String,
+        /// The shape that the configuration gives it.
+        expected: Vec<usize>,
+        /// The shape it has.
+        got: Vec<usize>,
+    },
+    /// Neither a folder nor a file nor the embedded model.
+    #[error("model {name:?}: no such folder or file (a folder in Hugging Face form, a .gguf file, or `embedded`)")]
+    NotFound {
+        /// What was asked for.
+        name: String,
+    },
+    /// The tokenizer has ids that the embedding table has no row for.
+    #[error("the tokenizer has {ids} ids, but the embedding table has {rows} rows")]
+    Vocabulary {
+        /// Rows of the table.
+        rows: usize,
+        /// Ids of the tokenizer.
+        ids: usize,
+    },
+    /// The tokenizer is damaged or lacks something.
+    #[error(transparent)]
+    Tokenizer(#[from] crate::prompt::tokenizer::TokenizerError),
+    /// The chat template is damaged or refuses the messages.
+    #[error(transparent)]
+    Template(#[from] crate::prompt::template::TemplateError),
+    /// An operation failed.
+    #[error(transparent)]
+    Tensor(#[from] candle_core::Error),
+}

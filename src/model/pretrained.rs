@@ -1,0 +1,107 @@
+//! A model with what it needs to read and write text: weights, tokenizer, chat template.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use candle_core::{DType, Device};
+
+use super::{Decoder, ModelError, NewRow, add_rows, gguf, weights};
+use crate::prompt::{ChatTemplate, Controls, Message, Tokenizer};
+
+/// Name under which the embedded base model is asked for.
+pub const EMBEDDED: &str = "embedded";
+
+/// Largest `tokenizer.json` and largest weights that are compiled in; a few MB.
+const CONFIG: &str = include_str!("../../assets/countdown/config.json");
+const WEIGHTS: &[u8] = include_bytes!("../../assets/countdown/model.safetensors");
+
+/// A model, its tokenizer and its chat template.
+pub struct Pretrained {
+    /// The weights.
+    pub decoder: Decoder,
+    /// Text to tokens and back.
+    pub tokenizer: Tokenizer,
+    /// Messages to text.
+    pub template: ChatTemplate,
+}
+
+impl Pretrained {
+    /// The model that `name` stands for: `embedded`, a GGUF file, or a folder in Hugging Face form.
+    pub fn open(name: &str, device: &Device) -> Result<Self, ModelError> {
+        let path = Path::new(name);
+        if name == EMBEDDED {
+            Self::embedded(device)
+        } else if path.is_dir() {
+            Self::from_folder(path, device)
+        } else if path.is_file() {
+            Self::from_gguf(path, device)
+        } else {
+            Err(ModelError::NotFound { name: name.into() })
+        }
+    }
+
+    /// The base model that is compiled into the program (made by `recipes/countdown/base.toml`).
+    pub fn embedded(device: &Device) -> Result<Self, ModelError> {
+        let broken = |reason: String| ModelError::Config { path: EMBEDDED.into(), reason };
+        let config = serde_json::from_str(CONFIG).map_err(|e| broken(e.to_string()))?;
+        let weights = candle_core::safetensors::load_buffer(WEIGHTS, device)?;
+        let decoder = Decoder::new(config, &weights.into_iter().collect())?;
+        let tokenizer = Tokenizer::characters();
+        let template = ChatTemplate::plain(&tokenizer);
+        Ok(Self { decoder, tokenizer, template })
+    }
+
+    /// A folder in Hugging Face form.
+    pub fn from_folder(folder: &Path, device: &Device) -> Result<Self, ModelError> {
+        let decoder = weights::load(folder, device)?;
+        let tokenizer = Tokenizer::load(folder)?;
+        let template = ChatTemplate::load(folder, &tokenizer)?;
+        Self { decoder, tokenizer, template }.checked()
+    }
+
+    /// A GGUF file; its weights are dequantised.
+    pub fn from_gguf(file: &Path, device: &Device) -> Result<Self, ModelError> {
+        let gguf::GgufModel { config, weights, tokenizer, template } = gguf::read_gguf(file, device)?;
+        let decoder = Decoder::new(config, &weights)?;
+        Self { decoder, tokenizer, template }.checked()
+    }
+
+    fn checked(self) -> Result<Self, ModelError> {
+        let (rows, ids) = (self.decoder.config().vocab_size, self.tokenizer.vocab_size());
+        if ids > rows { Err(ModelError::Vocabulary { rows, ids }) } else { Ok(self) }
+    }
+
+    /// Writes the folder that [`Pretrained::from_folder`] reads; the weights as `dtype`.
+    pub fn save(&self, folder: &Path, dtype: DType) -> Result<(), ModelError> {
+        weights::save(&self.decoder, folder, dtype)?;
+        self.tokenizer.save(folder)?;
+        self.template.save(folder)?;
+        Ok(())
+    }
+
+    /// Makes the six tags single tokens with rows of their own, if they are not yet. The rest is unchanged.
+    pub fn add_tags(&mut self, seed: u64) -> Result<(), ModelError> {
+        let before = self.tokenizer.clone();
+        let new = self.tokenizer.add_tags()?;
+        let rows = new.into_iter().map(|id| {
+            let text = self.tokenizer.token(id).unwrap_or_default();
+            Ok(NewRow { id, pieces: before.encode_piece(&text)? })
+        });
+        let rows = rows.collect::<Result<Vec<_>, ModelError>>()?;
+        if !rows.is_empty() {
+            self.decoder = add_rows(&self.decoder, &rows, seed)?;
+        }
+        Ok(())
+    }
+
+    /// The tokens that open the answer to a problem: the chat template with one user message.
+    pub fn prompt(&self, problem: &str) -> Result<Vec<u32>, ModelError> {
+        let text = self.template.render(&[Message::user(problem)], true)?;
+        Ok(self.tokenizer.encode_prompt(&text)?)
+    }
+
+    /// The ids that steer structure.
+    pub fn controls(&self) -> Result<Arc<Controls>, ModelError> {
+        Ok(Arc::new(self.tokenizer.controls()?))
+    }
+}

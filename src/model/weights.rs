@@ -1,0 +1,105 @@
+//! Weights on disk: `model.safetensors`, or shards with an index, as Hugging Face writes them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+
+use candle_core::{DType, Device, Tensor};
+
+use super::{Config, Decoder, ModelError};
+
+/// Tensors by name.
+pub type Weights = BTreeMap<String, Tensor>;
+
+const SINGLE: &str = "model.safetensors";
+const INDEX: &str = "model.safetensors.index.json";
+
+/// Reads a model folder (`config.json` and weights) as f32.
+pub fn load(folder: &Path, device: &Device) -> Result<Decoder, ModelError> {
+    let config = Config::read(&folder.join("config.json"))?;
+    let mut weights = Weights::new();
+    for file in files(folder)? {
+        let tensors = candle_core::safetensors::load(&file, device)
+            .map_err(|e| ModelError::Weights { path: file.clone(), reason: e.to_string() })?;
+        weights.extend(tensors);
+    }
+    Decoder::new(config, &weights)
+}
+
+fn files(folder: &Path) -> Result<Vec<PathBuf>, ModelError> {
+    let single = folder.join(SINGLE);
+    if single.is_file() {
+        return Ok(vec![single]);
+    }
+    let path = folder.join(INDEX);
+    if !path.is_file() {
+        return Err(ModelError::NoWeights { path: folder.into() });
+    }
+    let text = std::fs::read_to_string(&path).map_err(|source| ModelError::Read { path: path.clone(), source })?;
+    shards(&text)
+        .map(|names| names.into_iter().map(|name| folder.join(name)).collect())
+        .map_err(|reason| ModelError::Weights { path, reason })
+}
+
+/// File names in an index; a name that leaves the folder is refused.
+fn shards(index: &str) -> Result<BTreeSet<String>, String> {
+    #[derive(serde::Deserialize)]
+    struct Index {
+        weight_map: HashMap<String, String>,
+    }
+    let index: Index = serde_json::from_str(index).map_err(|e| e.to_string())?;
+    match index.weight_map.values().find(|name| Path::new(name).components().count() != 1 || *name == "..") {
+        Some(name) => Err(format!("weight_map: expected a file name, got {name:?}")),
+        None => Ok(index.weight_map.into_values().collect()),
+    }
+}
+
+/// Writes `config.json` and `model.safetensors`, the tensors as `dtype`.
+pub fn save(decoder: &Decoder, folder: &Path, dtype: DType) -> Result<(), ModelError> {
+    let write = |path: PathBuf, text: String| {
+        std::fs::write(&path, text).map_err(|source| ModelError::Read { path, source })
+    };
+    std::fs::create_dir_all(folder).map_err(|source| ModelError::Read { path: folder.into(), source })?;
+    let path = folder.join("config.json");
+    let mut config = serde_json::to_value(decoder.config())
+        .map_err(|e| ModelError::Config { path: path.clone(), reason: e.to_string() })?;
+    config["torch_dtype"] = if dtype == DType::BF16 { "bfloat16" } else { "float32" }.into();
+    write(path, format!("{config:#}\n"))?;
+    let path = folder.join(SINGLE);
+    let tensors: Vec<(String, Tensor)> =
+        decoder.weights()?.into_iter().map(|(n, t)| Ok((n, t.to_dtype(dtype)?))).collect::<Result<_, ModelError>>()?;
+    // transformers refuses a file without this entry.
+    let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
+    safetensors::serialize_to_file(tensors, Some(metadata), &path)
+        .map_err(|e| ModelError::Weights { path, reason: e.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_saved_model_loads_again_unchanged() -> Result<(), ModelError> {
+        let folder = std::env::temp_dir().join(format!("parallel-r1-weights-{}", std::process::id()));
+        let decoder = Decoder::random(&Config::tiny(11), 3)?;
+        save(&decoder, &folder, DType::F32)?;
+        let again = load(&folder, &Device::Cpu)?;
+        assert_eq!(again.config(), decoder.config());
+        for (name, var) in decoder.vars() {
+            let other = again.vars()[name].flatten_all()?.to_vec1::<f32>()?;
+            assert_eq!(var.flatten_all()?.to_vec1::<f32>()?, other, "{name}");
+        }
+        std::fs::remove_file(folder.join(SINGLE)).expect("the file was written");
+        let message = load(&folder, &Device::Cpu).map(|_| ()).expect_err("no weights").to_string();
+        assert!(message.contains("no model.safetensors"), "{message}");
+        std::fs::remove_dir_all(&folder).expect("the folder was written");
+        Ok(())
+    }
+
+    #[test]
+    fn an_index_cannot_name_files_outside_its_folder() {
+        assert!(shards(r#"{"weight_map": {"a": "model-1.safetensors"}}"#).is_ok());
+        for name in ["../x", "/etc/passwd", "a/b", ".."] {
+            assert!(shards(&format!(r#"{{"weight_map": {{"a": {name:?}}}}}"#)).is_err(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! Messages to the text that a model was taught to answer, by its chat template.
+//!
+//! Templates are Jinja programs written for Python, so the helpers that transformers offers them are offered
+//! here: `raise_exception`, `strftime_now`, `tojson`, Python's string methods, `{% generation %}`, and the
+//! same whitespace rules. A model without a template gets the *plain format*: the begin-of-text token if the
+//! tokenizer uses one, then each message followed by a newline. The embedded model is trained on it.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Kwargs, Value, ValueKind};
+use minijinja::{Environment, Error, ErrorKind, context};
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use super::tokenizer::Tokenizer;
+
+/// The longest template that is accepted; published ones stay under 20 kB.
+const MAX_TEMPLATE: u64 = 1 << 20;
+
+/// One turn of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    /// Who speaks: `system`, `user` or `assistant`.
+    pub role: String,
+    /// What is said.
+    pub content: String,
+}
+
+impl Message {
+    /// A user's message.
+    pub fn user(content: impl Into<String>) -> Self {
+        Self { role: "user".into(), content: content.into() }
+    }
+
+    /// A message that tells the model how to behave.
+    pub fn system(content: impl Into<String>) -> Self {
+        Self { role: "system".into(), content: content.into() }
+    }
+}
+
+/// What can be wrong with a chat template.
+#[derive(Debug, thiserror::Error)]
+pub enum TemplateError {
+    /// A file cannot be read or written.
+    #[error("{path}: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A file has no usable template where it should.
+    #[error("{path}: chat_template: expected {expected}, got {got}")]
+    Form {
+        /// The file.
+        path: PathBuf,
+        /// What would be right.
+        expected: &'static str,
+        /// What is there.
+        got: String,
+    },
+    /// The template is not Jinja that this program understands.
+    #[error("the chat template does not parse: {0}")]
+    Syntax(String),
+    /// The template refused the messages or failed on them.
+    #[error("the chat template refused the messages: {0}")]
+    Render(String),
+}
+
+/// Renders messages the way one model expects them.
+#[derive(Clone)]
+pub struct ChatTemplate {
+    /// `None` is the plain format.
+    program: Option<(String, Environment<'static>)>,
+    /// What `bos_token` and `eos_token` stand for in a template.
+    bos: String,
+    eos: String,
+    /// What the plain format begins with.
+    leading: String,
+}
+
+impl ChatTemplate {
+    /// Reads a model folder's template: `chat_template.jinja`, or `chat_template` in `tokenizer_config.json`;
+    /// without either, the plain format.
+    pub fn load(dir: &Path, tokenizer: &Tokenizer) -> Result<Self, TemplateError> {
+        let path = dir.join("chat_template.jinja");
+        if path.exists() {
+            return Self::new(&read(&path)?, tokenizer);
+        }
+        let path = dir.join("tokenizer_config.json");
+        if !path.exists() {
+            return Ok(Self::plain(tokenizer));
+        }
+        let form = |expected, got: String| TemplateError::Form { path: path.clone(), expected, got };
+        let config: Json =
+            serde_json::from_str(&read(&path)?).map_err(|e| form("a JSON object", e.to_string()))?;
+        match &config["chat_template"] {
+            Json::Null => Ok(Self::plain(tokenizer)),
+            Json::String(source) => Self::new(source, tokenizer),
+            Json::Array(named) => {
+                let default = named.iter().find(|entry| entry["name"] == "default");
+                let source = default.and_then(|entry| entry["template"].as_str());
+                let names = || named.iter().map(|entry| entry["name"].to_string()).collect::<Vec<_>>();
+                let source = source.ok_or_else(|| {
+                    form("a template named \"default\"", format!("[{}]", names().join(", ")))
+                })?;
+                Self::new(source, tokenizer)
+            }
+            other => Err(form("a string or a list of named templates", other.to_string())),
+        }
+    }
+
+    /// A template from its text.
+    pub fn new(source: &str, tokenizer: &Tokenizer) -> Result<Self, TemplateError> {
+        let mut environment = Environment::new();
+        let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+        environment.set_syntax(syntax.map_err(|e| TemplateError::Syntax(e.to_string()))?);
+        environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+        environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+        environment.add_function("raise_exception", |message: String| -> Result<String, Error> {
+            Err(Error::new(ErrorKind::InvalidOperation, message))
+        });
+        environment.add_function("strftime_now", strftime_now);
+        environment.add_filter("tojson", tojson);
+        environment
+            .add_template_owned("chat", without_generation(source))
+            .map_err(|e| TemplateError::Syntax(e.to_string()))?;
+        Ok(Self { program: Some((source.into(), environment)), ..Self::plain(tokenizer) })
+    }
+
+    /// The plain format.
+    pub fn plain(tokenizer: &Tokenizer) -> Self {
+        // A template writes the begin-of-text token itself if it wants it; the plain format does as the
+        // tokenizer does.
+        let bos = tokenizer.bos().and_then(|id| tokenizer.token(id)).unwrap_or_default();
+        let eos = tokenizer.token(tokenizer.end()[0]).unwrap_or_default();
+        Self { program: None, bos, eos, leading: tokenizer.leading_token().unwrap_or_default() }
+    }
+
+    /// The template's text; `None` for the plain format.
+    pub fn source(&self) -> Option<&str> {
+        self.program.as_ref().map(|(source, _)| source.as_str())
+    }
+
+    /// The text of a conversation; `add_generation_prompt` opens the assistant's turn.
+    pub fn render(&self, messages: &[Message], add_generation_prompt: bool) -> Result<String, TemplateError> {
+        let Some((_, environment)) = &self.program else {
+            let turns = messages.iter().map(|message| format!("{}\n", message.content));
+            return Ok(std::iter::once(self.leading.clone()).chain(turns).collect());
+        };
+        let messages: Vec<Value> = messages
+            .iter()
+            .map(|message| context!(role => message.role.as_str(), content => message.content.as_str()))
+            .collect();
+        let variables = context!(
+            messages => messages,
+            add_generation_prompt => add_generation_prompt,
+            bos_token => self.bos.as_str(),
+            eos_token => self.eos.as_str(),
+        );
+        let refused = |e: Error| TemplateError::Render(e.to_string());
+        environment.get_template("chat").map_err(refused)?.render(variables).map_err(refused)
+    }
+
+    /// Writes `chat_template.jinja`; the plain format leaves no file.
+    pub fn save(&self, dir: &Path) -> Result<(), TemplateError> {
+        let Some(source) = self.source() else { return Ok(()) };
+        let path = dir.join("chat_template.jinja");
+        std::fs::write(&path, source).map_err(|source| TemplateError::File { path, source })
+    }
+}
+
+fn read(path: &Path) -> Result<String, TemplateError> {
+    let failed = |source| TemplateError::File { path: path.into(), source };
+    let size = std::fs::metadata(path).map_err(failed)?.len();
+    if size > MAX_TEMPLATE {
+        let got = format!("{size} bytes");
+        return Err(TemplateError::Form { path: path.into(), expected: "at most 1 MiB", got });
+    }
+    std::fs::read_to_string(path).map_err(failed)
+}
+
+/// `{% generation %}` marks the assistant's words for training masks; the text is the same without it.
+fn without_generation(source: &str) -> String {
+    let mut source = source.to_owned();
+    for (open, close) in [("{%", "%}"), ("{%-", "%}"), ("{%", "-%}"), ("{%-", "-%}")] {
+        for (word, instead) in [("generation", "if true"), ("endgeneration", "endif")] {
+            source = source.replace(&format!("{open} {word} {close}"), &format!("{open} {instead} {close}"));
+        }
+    }
+    source
+}
+
+/// `tojson` as transformers defines it: Python's spacing, and nothing escaped for HTML.
+fn tojson(value: &Value, options: Kwargs) -> Result<String, Error> {
+    let indent: Option<usize> = options.get("indent")?;
+    // Other options of Python's `json.dumps` change nothing that templates rely on.
+    let _: Option<bool> = options.get("ensure_ascii")?;
+    options.assert_all_used()?;
+    let failed = |e: serde_json::Error| Error::new(ErrorKind::InvalidOperation, e.to_string());
+    let json = to_json(value)?;
+    let mut text = Vec::new();
+    match indent {
+        None => json.serialize(&mut serde_json::Serializer::with_formatter(&mut text, PythonStyle)),
+        Some(width) => {
+            let indent = " ".repeat(width.min(16));
+            let style = serde_json::ser::PrettyFormatter::with_indent(indent.as_bytes());
+            json.serialize(&mut serde_json::Serializer::with_formatter(&mut text, style))
+        }
+    }
+    .map_err(failed)?;
+    String::from_utf8(text).map_err(|e| Error::new(ErrorKind::InvalidOperation, e.to_string()))
+}
+
+fn to_json(value: &Value) -> Result<Json, Error> {
+    let wrong = || Error::new(ErrorKind::InvalidOperation, format!("no JSON for a {}", value.kind()));
+    Ok(match value.kind() {
+        ValueKind::Undefined | ValueKind::None => Json::Null,
+        ValueKind::Bool => Json::Bool(value.is_true()),
+        ValueKind::Number => match value.as_i64() {
+            Some(number) if value.is_integer() => number.into(),
+            _ => f64::try_from(value.clone())?.into(),
+        },
+        ValueKind::String => value.as_str().ok_or_else(wrong)?.into(),
+        ValueKind::Seq | ValueKind::Iterable => {
+            value.try_iter()?.map(|item| to_json(&item)).collect::<Result<Vec<_>, _>>()?.into()
+        }
+        ValueKind::Map => {
+            let entry = |key: Value| Ok((key.to_string(), to_json(&value.get_item(&key)?)?));
+            Json::Object(value.try_iter()?.map(entry).collect::<Result<_, Error>>()?)
+        }
+        _ => return Err(wrong()),
+    })
+}
+
+/// `json.dumps` writes a space after each comma and colon.
+struct PythonStyle;
+
+impl serde_json::ser::Formatter for PythonStyle {
+    fn begin_array_value<W: ?Sized + std::io::Write>(
+        &mut self,
+        writer: &mut W,
+        first: bool,
+    ) -> std::io::Result<()> {
+        writer.write_all(if first { b"" } else { b", " })
+    }
+
+    fn begin_object_key<W: ?Sized + std::io::Write>(
+        &mut self,
+        writer: &mut W,
+        first: bool,
+    ) -> std::io::Result<()> {
+        writer.write_all(if first { b"" } else { b", " })
+    }
+
+    fn begin_object_value<W: ?Sized + std::io::Write>(&mut self, writer: &mut W) -> std::io::Result<()> {
+        writer.write_all(b": ")
+    }
+}
+
+/// The date for templates that tell it to the model, in UTC.
+fn strftime_now(format: &str) -> Result<String, Error> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
+    strftime(now, format)
+}
+
+fn strftime(seconds: u64, format: &str) -> Result<String, Error> {
+    const MONTHS: [&str; 12] = [
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+    ];
+    const DAYS: [&str; 7] = ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"];
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = civil(days);
+    let (month_name, day_name) = (MONTHS[month - 1], DAYS[(days % 7) as usize]);
+    let mut text = String::new();
+    let mut letters = format.chars();
+    while let Some(letter) = letters.next() {
+        if letter != '%' {
+            text.push(letter);
+            continue;
+        }
+        text += &match letters.next() {
+            Some('Y') => year.to_string(),
+            Some('m') => format!("{month:02}"),
+            Some('d') => format!("{day:02}"),
+            Some('B') => month_name.into(),
+            Some('b') => month_name[..3].into(),
+            Some('A') => day_name.into(),
+            Some('a') => day_name[..3].into(),
+            Some('H') => format!("{:02}", second / 3600),
+            Some('M') => format!("{:02}", second / 60 % 60),
+            Some('S') => format!("{:02}", second % 60),
+            Some('%') => "%".into(),
+            other => {
+                let what = format!("strftime_now: unknown directive %{}", other.unwrap_or(' '));
+                return Err(Error::new(ErrorKind::InvalidOperation, what));
+            }
+        };
+    }
+    Ok(text)
+}
+
+/// Year, month and day of a day since 1970 (the Gregorian calendar repeats every 146,097 days; a year counted
+/// from March has its leap day last, so month lengths follow one line).
+fn civil(days: u64) -> (u64, usize, u64) {
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let first = (153 * month + 2) / 5;
+    let (next_year, month) = if month < 10 { (0, month + 3) } else { (1, month - 9) };
+    (era * 400 + year + next_year, month as usize, day - first + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHATML: &str = "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}\
+        {{ '<|im_start|>system\nBe brief<|im_end|>\n' }}{% endif %}\
+        {{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}\
+        {% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+
+    fn render(source: &str) -> Result<String, TemplateError> {
+        let template = ChatTemplate::new(source, &Tokenizer::characters())?;
+        template.render(&[Message::user(" 1 < 2 & 'so' ")], true)
+    }
+
+    #[test]
+    fn a_chat_is_rendered() {
+        let template = ChatTemplate::new(CHATML, &Tokenizer::characters()).unwrap();
+        let text = template.render(&[Message::user("Hi")], true).unwrap();
+        let expected =
+            "<|im_start|>system\nBe brief<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n";
+        assert_eq!(text, expected);
+        let text = template.render(&[Message::system("S"), Message::user("Hi")], false).unwrap();
+        assert_eq!(text, "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n");
+    }
+
+    #[test]
+    fn the_plain_format_is_the_problem_and_a_newline() {
+        let template = ChatTemplate::plain(&Tokenizer::characters());
+        assert_eq!(template.render(&[Message::user("3 7 12 = 45")], true).unwrap(), "3 7 12 = 45\n");
+        assert_eq!(template.source(), None);
+    }
+
+    #[test]
+    fn python_helpers_work() {
+        let content = "messages[0].content";
+        let with = |expression: &str| render(&format!("{{{{ {content}{expression} }}}}")).unwrap();
+        assert_eq!(with(".strip().upper()"), "1 < 2 & 'SO'");
+        assert_eq!(with(".split('<')[0]"), " 1 ");
+        assert_eq!(with(" | tojson"), "\" 1 < 2 & 'so' \"");
+        assert_eq!(render("{{ {'a': [1, 2.5, none]} | tojson }}").unwrap(), r#"{"a": [1, 2.5, null]}"#);
+        assert_eq!(render("{{ [1] | tojson(indent=2) }}").unwrap(), "[\n  1\n]");
+        assert_eq!(render("{{ eos_token }}{{ bos_token }}").unwrap(), "<|end|>");
+        assert_eq!(
+            render("{% for m in messages %}{% generation %}x{% endgeneration %}{% endfor %}").unwrap(),
+            "x"
+        );
+        assert_eq!(render("{% if strftime_now is defined %}yes{% endif %}").unwrap(), "yes");
+    }
+
+    #[test]
+    fn whitespace_follows_the_rules_of_transformers() {
+        let source = "  {% if true %}\na\n  {%- endif %}\nb\n";
+        assert_eq!(render(source).unwrap(), "ab");
+    }
+
+    #[test]
+    fn errors_say_what_is_wrong() {
+        let error = render("{{ raise_exception('roles must alternate') }}").unwrap_err().to_string();
+        assert!(error.contains("roles must alternate"), "{error}");
+        let error = render("{% if %}").unwrap_err().to_string();
+        assert!(error.starts_with("the chat template does not parse: "), "{error}");
+    }
+
+    #[test]
+    fn templates_are_found_in_a_folder() {
+        let dir = std::env::temp_dir().join(format!("parallel-r1-template-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let tokenizer = Tokenizer::characters();
+        let load = || ChatTemplate::load(&dir, &tokenizer);
+        let config = |text: &str| std::fs::write(dir.join("tokenizer_config.json"), text).unwrap();
+        assert_eq!(load().unwrap().source(), None);
+        config(r#"{"chat_template": "one"}"#);
+        assert_eq!(load().unwrap().source(), Some("one"));
+        config(r#"{"chat_template": [{"name": "default", "template": "two"}]}"#);
+        assert_eq!(load().unwrap().source(), Some("two"));
+        config(r#"{"chat_template": [{"name": "tools", "template": "two"}]}"#);
+        let error = load().err().unwrap().to_string();
+        assert!(error.contains("expected a template named \"default\", got [\"tools\"]"), "{error}");
+        ChatTemplate::new("three", &tokenizer).unwrap().save(&dir).unwrap();
+        assert_eq!(load().unwrap().source(), Some("three"));
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn dates_are_right() {
+        let at = |seconds| strftime(seconds, "%d %b %Y %A %H:%M:%S").unwrap();
+        assert_eq!(at(0), "01 Jan 1970 Thursday 00:00:00");
+        assert_eq!(at(951_868_799), "29 Feb 2000 Tuesday 23:59:59");
+        assert_eq!(at(951_868_800), "01 Mar 2000 Wednesday 00:00:00");
+        assert!(strftime(0, "%q").unwrap_err().to_string().contains("%q"));
+    }
+}

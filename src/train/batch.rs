@@ -1,0 +1,193 @@
+//! Sequences to learn from, and micro-batches of them: packed, sized by tokens, prompts of a group shared.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use candle_core::{Result, Tensor};
+
+use crate::engine::Trace;
+use crate::kernels::{self, Draw};
+use crate::layout::{Layout, Member, Parsed, Role, TargetError, Visibility, pack, targets};
+use crate::model::Decoder;
+use crate::prompt::{AllowedSet, Controls};
+
+/// Tokens, their segments, and which of them were actions. All vectors have one entry a token.
+#[derive(Clone, Debug)]
+pub struct Sequence {
+    /// Prompt and response.
+    pub tokens: Vec<u32>,
+    /// Their segments; the first is the prompt.
+    pub layout: Layout,
+    /// Which tokens are actions.
+    pub sampled: Vec<bool>,
+    /// The set that each action was drawn from.
+    pub allowed: Vec<AllowedSet>,
+    /// The temperature that each action was drawn at.
+    pub temperatures: Vec<f32>,
+}
+
+impl From<Parsed> for Sequence {
+    /// A demonstration: temperature 1.
+    fn from(p: Parsed) -> Self {
+        let temperatures = vec![1.0; p.tokens.len()];
+        Self { tokens: p.tokens, layout: p.layout, sampled: p.sampled, allowed: p.allowed, temperatures }
+    }
+}
+
+impl From<&Trace> for Sequence {
+    fn from(t: &Trace) -> Self {
+        Self {
+            tokens: t.tokens.clone(),
+            layout: t.layout.clone(),
+            sampled: t.sampled.clone(),
+            allowed: t.allowed.clone(),
+            temperatures: t.temperatures.clone(),
+        }
+    }
+}
+
+impl Sequence {
+    /// Number of actions.
+    pub fn actions(&self) -> usize {
+        self.sampled.iter().filter(|s| **s).count()
+    }
+
+    /// For each token, whether it stands in a segment that follows a block: summary and answer.
+    pub fn after_join(&self) -> Vec<bool> {
+        let segments = self.layout.segments().iter();
+        segments.flat_map(|s| std::iter::repeat_n(s.role == Role::Join, s.len)).collect()
+    }
+}
+
+/// An action of a micro-batch: which sequence, and which of its tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Action {
+    /// Index into the sequences that the micro-batch was made from.
+    pub sequence: usize,
+    /// Index into that sequence's tokens.
+    pub token: usize,
+}
+
+/// Several sequences as one forward pass.
+pub struct MicroBatch {
+    tokens: Vec<u32>,
+    positions: Vec<u32>,
+    visibility: Arc<Visibility>,
+    /// Rows whose hidden state predicts an action, one an action.
+    predictors: Vec<u32>,
+    draws: Arc<Vec<Draw>>,
+    actions: Vec<Action>,
+}
+
+impl MicroBatch {
+    /// Packs `sequences[range]`.
+    pub fn new(sequences: &[Sequence], range: Range<usize>) -> std::result::Result<Self, TargetError> {
+        let members: Vec<Member> =
+            sequences[range.clone()].iter().map(|s| Member { tokens: &s.tokens, layout: &s.layout }).collect();
+        let packed = pack(&members);
+        let (mut predictors, mut draws, mut actions) = (Vec::new(), Vec::new(), Vec::new());
+        for (member, sequence) in range.enumerate() {
+            let s = &sequences[sequence];
+            for target in targets(&s.layout, &s.sampled)? {
+                let token = target.token;
+                predictors.push(packed.index(member, target.predictor) as u32);
+                draws.push(Draw {
+                    token: s.tokens[token],
+                    allowed: s.allowed[token],
+                    temperature: s.temperatures[token],
+                });
+                actions.push(Action { sequence, token });
+            }
+        }
+        Ok(Self {
+            positions: packed.layout.positions(),
+            visibility: Arc::new(packed.layout.visibility()),
+            tokens: packed.tokens,
+            predictors,
+            draws: Arc::new(draws),
+            actions,
+        })
+    }
+
+    /// Rows of the forward pass.
+    pub fn rows(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// The actions, in the order of the rows of [`MicroBatch::log_probs`].
+    pub fn actions(&self) -> &[Action] {
+        &self.actions
+    }
+
+    /// Log-probability and entropy of every action, `[actions, 2]`, differentiable.
+    pub fn log_probs(&self, decoder: &Decoder, controls: &Arc<Controls>) -> Result<Tensor> {
+        let hidden = decoder.hidden(&self.tokens, &self.positions, &self.visibility, None)?;
+        self.read_out(&hidden, decoder, controls)
+    }
+
+    /// The same without gradient, as vectors: (log-probabilities, entropies).
+    pub fn log_probs_frozen(&self, decoder: &Decoder, controls: &Arc<Controls>) -> Result<(Vec<f32>, Vec<f32>)> {
+        let hidden = decoder.hidden_frozen(&self.tokens, &self.positions, &self.visibility)?;
+        columns(&self.read_out(&hidden, decoder, controls)?)
+    }
+
+    fn read_out(&self, hidden: &Tensor, decoder: &Decoder, controls: &Arc<Controls>) -> Result<Tensor> {
+        let ids = Tensor::from_slice(&self.predictors, self.predictors.len(), hidden.device())?;
+        kernels::log_prob(&hidden.index_select(&ids, 0)?, decoder.head(), &self.draws, controls)
+    }
+}
+
+/// The two columns of a `[n, 2]` tensor.
+pub fn columns(pairs: &Tensor) -> Result<(Vec<f32>, Vec<f32>)> {
+    let flat = pairs.flatten_all()?.to_vec1::<f32>()?;
+    Ok(flat.chunks_exact(2).map(|pair| (pair[0], pair[1])).unzip())
+}
+
+/// Cuts sequences, in order, into runs of at most `max_tokens` rows; a prompt that several neighbours share counts
+/// once. A sequence that is longer by itself gets a run of its own.
+pub fn split(sequences: &[Sequence], max_tokens: usize) -> Vec<Range<usize>> {
+    let prompt = |i: usize| &sequences[i].tokens[..sequences[i].layout.segments()[0].len];
+    let (mut runs, mut start, mut rows) = (Vec::new(), 0, 0);
+    for (i, sequence) in sequences.iter().enumerate() {
+        let whole = sequence.tokens.len();
+        let shared = i > start && prompt(i) == prompt(i - 1);
+        let more = if shared { whole - prompt(i).len() } else { whole };
+        if i > start && rows + more > max_tokens {
+            runs.push(start..i);
+            (start, rows) = (i, whole);
+        } else {
+            rows += more;
+        }
+    }
+    if start < sequences.len() {
+        runs.push(start..sequences.len());
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sequence(prompt: &[u32], response: usize) -> Sequence {
+        let mut layout = Layout::default();
+        let root = layout.push(Role::Prompt, &[], prompt.len());
+        layout.push(Role::Trunk, &[root], response);
+        let n = prompt.len() + response;
+        let mut tokens = prompt.to_vec();
+        tokens.resize(n, 9);
+        let sampled = (0..n).map(|i| i >= prompt.len()).collect();
+        let allowed = vec![AllowedSet::ALL; n];
+        Sequence { tokens, layout, sampled, allowed, temperatures: vec![1.0; n] }
+    }
+
+    #[test]
+    fn runs_hold_at_most_so_many_rows_and_count_a_shared_prompt_once() {
+        let group: Vec<Sequence> = (0..4).map(|_| sequence(&[1, 2, 3, 4], 5)).collect();
+        assert_eq!(split(&group, 24), vec![0..4]);
+        assert_eq!(split(&group, 23), vec![0..3, 3..4]);
+        assert_eq!(split(&group, 1), vec![0..1, 1..2, 2..3, 3..4]);
+        assert_eq!(split(&[], 10), vec![]);
+        assert_eq!(MicroBatch::new(&group, 0..4).expect("sound layouts").rows(), 24);
+    }
+}

@@ -1,0 +1,295 @@
+//! Runs a recipe: arm after arm, stage after stage, a checkpoint and an evaluation at the end of each.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use candle_core::Device;
+use serde::{Deserialize, Serialize};
+
+use super::checkpoint::{RunFolder, TrainerState, load_optimizer};
+use super::metrics::{Sink, StageId, StepMetrics};
+use super::optim::AdamW;
+use super::recipe::{Arm, Recipe, Stage, Tier};
+use super::{Result, TrainError, grpo, sft};
+use crate::engine::{EngineOptions, SamplingParams};
+use crate::eval::{Evaluation, evaluate};
+use crate::layout::Structure;
+use crate::model::{Decoder, Pretrained};
+use crate::prompt::{ChatTemplate, Tokenizer};
+
+/// One arm in training: its model and where its records go.
+pub struct Session<'a> {
+    /// The model as it is now.
+    pub model: Pretrained,
+    /// How its paths see each other; `None` answers sequentially.
+    pub structure: Option<Structure>,
+    /// How its responses are sampled.
+    pub sampling: SamplingParams,
+    /// How much the engine takes on at a time.
+    pub engine: EngineOptions,
+    /// The run's folder.
+    pub run: &'a RunFolder,
+    /// The model as it was at the stage's start, for a stage with a KL term.
+    pub reference: Option<Decoder>,
+    sinks: &'a mut dyn Sink,
+    save_every: usize,
+    /// Steps of earlier stages.
+    steps_before: usize,
+    saved: Option<PathBuf>,
+}
+
+impl Session<'_> {
+    /// Records a finished step; writes a checkpoint where one is due; stops where that was asked for.
+    pub fn after_step(&mut self, stage: &StageId, metrics: &StepMetrics, optim: &AdamW) -> Result<()> {
+        self.sinks.step(metrics)?;
+        let cancelled = self.sinks.cancelled();
+        let last = metrics.step == stage.steps;
+        let due = self.save_every > 0 && metrics.step.is_multiple_of(self.save_every);
+        if last || due || cancelled {
+            let state = TrainerState {
+                arm: stage.arm.clone(),
+                stage: stage.index,
+                step: metrics.step,
+                total_steps: self.steps_before + metrics.step,
+                optimizer_steps: optim.steps(),
+            };
+            let place = self.run.save(&self.model, optim, &state)?;
+            // Within a stage only the newest checkpoint is of use.
+            if let Some(older) = self.saved.replace(place.clone()).filter(|older| *older != place) {
+                std::fs::remove_dir_all(&older).map_err(|source| TrainError::File { path: older, source })?;
+            }
+        }
+        if cancelled && !last { Err(TrainError::Cancelled) } else { Ok(()) }
+    }
+
+    /// Says something to whoever watches.
+    pub fn message(&mut self, text: &str) {
+        self.sinks.message(text);
+    }
+}
+
+/// Accuracies of one tier: a column for the base and for each evaluated stage.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TierResult {
+    /// The tier.
+    pub name: String,
+    /// Its problems.
+    pub problems: usize,
+    /// Responses to each.
+    pub samples: usize,
+    /// Whether reinforcement learning used it.
+    pub trained: bool,
+    /// Mean accuracy over samples, 0 to 1, by column.
+    #[serde(flatten)]
+    pub accuracy: BTreeMap<String, f64>,
+}
+
+/// What a run has come to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Summary {
+    /// Wall time, over all resumes.
+    pub seconds: f64,
+    /// The process's largest resident memory, where the system tells.
+    pub peak_memory_bytes: Option<u64>,
+    /// The columns of the tiers, in the order of the run.
+    pub columns: Vec<String>,
+    /// Results by tier.
+    pub tiers: Vec<TierResult>,
+}
+
+/// Runs (or goes on with) a recipe in a run folder.
+pub fn train(recipe: &Recipe, run: &RunFolder, sinks: &mut dyn Sink, device: &Device) -> Result<Summary> {
+    if let Some(summary) = run.read_json("summary.json")? {
+        return Ok(summary);
+    }
+    let started = Instant::now();
+    let before: f64 = run.read_json("seconds.json")?.unwrap_or(0.0);
+    let tiers = recipe.tiers()?;
+    let mut columns = Columns { run, tiers: &tiers, recipe, results: vec![] };
+    if !tiers.is_empty() {
+        let base = open_base(recipe, device)?;
+        let sequential = Arm { name: "base".into(), structure: None, stages: vec![] };
+        columns.evaluate("base", &base, &sequential.sampling(&recipe.sampling), sinks)?;
+    }
+    for (index, arm) in recipe.arms.iter().enumerate() {
+        let result = run_arm(recipe, index, arm, run, sinks, device, &mut columns);
+        run.write_json("seconds.json", &(before + started.elapsed().as_secs_f64()))?;
+        result?;
+    }
+    let summary = Summary {
+        seconds: before + started.elapsed().as_secs_f64(),
+        peak_memory_bytes: peak_memory(),
+        columns: columns.results.iter().map(|(name, _)| name.clone()).collect(),
+        tiers: columns.tiers(),
+    };
+    run.write_json("summary.json", &summary)?;
+    Ok(summary)
+}
+
+fn run_arm(
+    recipe: &Recipe,
+    arm_index: usize,
+    arm: &Arm,
+    run: &RunFolder,
+    sinks: &mut dyn Sink,
+    device: &Device,
+    columns: &mut Columns,
+) -> Result<()> {
+    let newest = run.newest(&arm.name)?;
+    let model = match &newest {
+        Some((folder, _)) => Pretrained::from_folder(folder, device)?,
+        None => {
+            open_arm_base(recipe, arm, device)?
+        }
+    };
+    let sampling = SamplingParams { seed: recipe.seed, ..arm.sampling(&recipe.sampling) };
+    let (structure, engine) = (arm.structure, recipe.engine);
+    let mut session =
+        Session { model, structure, sampling, engine, run, reference: None, sinks, save_every: 0, steps_before: 0, saved: None };
+    for (index, stage) in arm.stages.iter().enumerate() {
+        let seed = stage_seed(recipe.seed, arm_index, index);
+        let (arm_name, name, steps) = (arm.name.clone(), stage.name.clone(), stage.steps());
+        let id = StageId { arm: arm_name, name, index, seed, steps };
+        let done = newest.as_ref().map_or(0, |(_, at)| match at.stage.cmp(&index) {
+            std::cmp::Ordering::Less => 0,
+            std::cmp::Ordering::Equal => at.step,
+            std::cmp::Ordering::Greater => steps,
+        });
+        let column = column_name(arm_index, arm, index);
+        if done < steps {
+            let mut optim = match &newest {
+                Some((folder, state)) if state.stage == index => {
+                    session.saved = Some(folder.clone());
+                    load_optimizer(folder, state, device)?
+                }
+                _ => AdamW::default(),
+            };
+            session.save_every = stage.save_every;
+            session.reference = match &stage.grpo {
+                Some(config) if config.beta != 0.0 => Some(stage_start(&session, recipe, arm, done, device)?),
+                _ => None,
+            };
+            session.sinks.begin(&id, done)?;
+            match (&stage.sft, &stage.grpo) {
+                (Some(config), _) => sft::sft(&mut session, &id, config, &mut optim, done)?,
+                (_, Some(config)) => grpo::grpo(&mut session, &id, config, &mut optim, done)?,
+                (None, None) => {}
+            }
+            session.saved = None;
+        }
+        session.steps_before += steps;
+        columns.evaluate(&column, &session.model, &session.sampling, session.sinks)?;
+    }
+    Ok(())
+}
+
+/// The base model of a recipe.
+pub fn open_base(recipe: &Recipe, device: &Device) -> Result<Pretrained> {
+    let Some(init) = &recipe.model.init else { return Ok(Pretrained::open(&recipe.model.path, device)?) };
+    let tokenizer = Tokenizer::characters();
+    let decoder = Decoder::random(&init.config(tokenizer.vocab_size()), recipe.seed)?;
+    let template = ChatTemplate::plain(&tokenizer);
+    Ok(Pretrained { decoder, tokenizer, template })
+}
+
+/// The base model as an arm starts from it: with the tags if it has a structure.
+fn open_arm_base(recipe: &Recipe, arm: &Arm, device: &Device) -> Result<Pretrained> {
+    let mut base = open_base(recipe, device)?;
+    if arm.structure.is_some() {
+        base.add_tags(recipe.seed)?;
+    }
+    Ok(base)
+}
+
+/// The weights at the start of the stage that the session is in, of which `done` steps are done.
+fn stage_start(session: &Session, recipe: &Recipe, arm: &Arm, done: usize, device: &Device) -> Result<Decoder> {
+    if done == 0 {
+        let now = &session.model.decoder;
+        return Ok(Decoder::new(now.config().clone(), &now.weights()?)?);
+    }
+    match session.run.at_step(&arm.name, session.steps_before) {
+        Some(folder) => Ok(Pretrained::from_folder(&folder, device)?.decoder),
+        None => Ok(open_arm_base(recipe, arm, device)?.decoder),
+    }
+}
+
+fn stage_seed(seed: u64, arm: usize, stage: usize) -> u64 {
+    // Odd multipliers keep the streams of neighbouring seeds, arms and stages apart.
+    seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        .wrapping_add((arm as u64 + 1).wrapping_mul(0xBF58_476D_1CE4_E5B9))
+        .wrapping_add((stage as u64 + 1).wrapping_mul(0x94D0_49BB_1331_11EB))
+}
+
+/// What an evaluation is called: `sft` after the first arm's fine-tuning, `ARM_rl` at the end of an arm that ends in
+/// reinforcement learning, `ARM_STAGE` elsewhere.
+fn column_name(arm_index: usize, arm: &Arm, stage: usize) -> String {
+    let last = stage + 1 == arm.stages.len();
+    let next_is_rl = arm.stages.get(stage + 1).is_some_and(|s: &Stage| s.grpo.is_some());
+    match (&arm.stages[stage].sft, arm_index) {
+        (Some(_), 0) if last || next_is_rl => "sft".into(),
+        (None, _) if last => format!("{}_rl", arm.name),
+        _ => format!("{}_{}", arm.name, arm.stages[stage].name),
+    }
+}
+
+/// The evaluations of a run, kept on disk so that a resumed run does not repeat them.
+struct Columns<'a> {
+    run: &'a RunFolder,
+    tiers: &'a [Tier],
+    recipe: &'a Recipe,
+    results: Vec<(String, BTreeMap<String, Evaluation>)>,
+}
+
+impl Columns<'_> {
+    fn evaluate(
+        &mut self,
+        column: &str,
+        model: &Pretrained,
+        sampling: &SamplingParams,
+        sinks: &mut dyn Sink,
+    ) -> Result<()> {
+        let Some(config) = &self.recipe.evaluation else { return Ok(()) };
+        let file = format!("evaluations/{column}.json");
+        let kept: Option<BTreeMap<String, Evaluation>> = self.run.read_json(&file)?;
+        let results = match kept {
+            Some(kept) => kept,
+            None => {
+                let mut results = BTreeMap::new();
+                for tier in self.tiers {
+                    let what = format!("{column}, tier {}", tier.name);
+                    let mut progress = |done, total| sinks.evaluating(&what, done, total);
+                    let (problems, engine) = (&tier.problems, self.recipe.engine);
+                    let result = evaluate(model, problems, config.samples, sampling, engine, &mut progress)?;
+                    results.insert(tier.name.clone(), result);
+                }
+                self.run.write_json(&file, &results)?;
+                results
+            }
+        };
+        self.results.push((column.into(), results));
+        Ok(())
+    }
+
+    fn tiers(&self) -> Vec<TierResult> {
+        let Some(config) = &self.recipe.evaluation else { return vec![] };
+        let result = |tier: &Tier| {
+            let accuracy = self.results.iter().map(|(c, results)| (c.clone(), results[&tier.name].mean_at_k));
+            TierResult {
+                name: tier.name.clone(),
+                problems: tier.problems.len(),
+                samples: config.samples,
+                trained: tier.trained,
+                accuracy: accuracy.collect(),
+            }
+        };
+        self.tiers.iter().map(result).collect()
+    }
+}
+
+/// The process's largest resident memory.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
+}

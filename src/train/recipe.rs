@@ -1,0 +1,480 @@
+//! A training recipe: what a TOML file says, checked before anything runs.
+//!
+//! A recipe names a base model and one or more *arms*. Each arm starts from the base and goes through its stages in
+//! order; the end of each stage is a checkpoint from which the next starts.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::optim::OptimConfig;
+use super::{Result, TrainError};
+use crate::data::countdown::{CountdownSource, ParallelOptions, SequentialOptions, Split};
+use crate::data::{Problem, load_problems};
+use crate::engine::{EngineOptions, SamplingParams};
+use crate::layout::Structure;
+use crate::model::{Config, EMBEDDED};
+use crate::reward::RewardConfig;
+
+/// A whole recipe.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recipe {
+    /// Every random stream of the run starts here.
+    #[serde(default)]
+    pub seed: u64,
+    /// The base model.
+    #[serde(default)]
+    pub model: ModelSource,
+    /// How much the engine takes on at a time.
+    #[serde(default)]
+    pub engine: EngineOptions,
+    /// How responses are sampled, in training and evaluation, unless a stage says otherwise.
+    #[serde(default)]
+    pub sampling: SamplingParams,
+    /// The models to train.
+    pub arms: Vec<Arm>,
+    /// What is measured before, between and after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evaluation: Option<EvaluationConfig>,
+}
+
+/// Where the base model comes from: an existing one, or random weights of given sizes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ModelSource {
+    /// `embedded`, a folder in Hugging Face form, or a GGUF file.
+    pub path: String,
+    /// Start from random weights instead, with the character tokenizer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub init: Option<InitConfig>,
+}
+
+impl Default for ModelSource {
+    fn default() -> Self {
+        Self { path: EMBEDDED.into(), init: None }
+    }
+}
+
+/// Sizes of a model that starts from random weights.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InitConfig {
+    /// Width of the residual stream.
+    pub hidden_size: usize,
+    /// Width of the gated MLP.
+    pub intermediate_size: usize,
+    /// Decoder layers.
+    pub num_hidden_layers: usize,
+    /// Query heads; as many key/value heads.
+    pub num_attention_heads: usize,
+    /// The position limit.
+    pub max_position_embeddings: usize,
+}
+
+impl InitConfig {
+    /// The model's configuration for a vocabulary.
+    pub fn config(&self, vocab: usize) -> Config {
+        let (d, inner) = (self.hidden_size, self.intermediate_size);
+        let sizes = Config::llama(vocab, d, inner, self.num_hidden_layers, self.num_attention_heads);
+        Config { max_position_embeddings: self.max_position_embeddings, ..sizes }
+    }
+}
+
+/// One model to train.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Arm {
+    /// Its name, in the run folder and in tables.
+    pub name: String,
+    /// How paths see each other; without it the model answers sequentially and gets no tags.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structure: Option<Structure>,
+    /// What it goes through.
+    pub stages: Vec<Stage>,
+}
+
+impl Arm {
+    /// Sampling settings of this arm: its structure, or none.
+    pub fn sampling(&self, base: &SamplingParams) -> SamplingParams {
+        match self.structure {
+            Some(structure) => SamplingParams { structure, ..base.clone() },
+            None => SamplingParams { max_blocks: 0, structure: Structure::Causal, ..base.clone() },
+        }
+    }
+}
+
+/// A stage of an arm.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stage {
+    /// Its name.
+    pub name: String,
+    /// A checkpoint every so many steps, besides the one at its end; 0 for that one alone.
+    #[serde(default)]
+    pub save_every: usize,
+    /// What it does: exactly one of `sft` and `grpo`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sft: Option<SftConfig>,
+    /// See `sft`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grpo: Option<GrpoConfig>,
+}
+
+impl Stage {
+    /// Number of optimizer steps.
+    pub fn steps(&self) -> usize {
+        self.sft.as_ref().map(|s| s.steps).or(self.grpo.as_ref().map(|g| g.steps)).unwrap_or(0)
+    }
+}
+
+/// Supervised fine-tuning.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SftConfig {
+    /// Optimizer steps.
+    pub steps: usize,
+    /// Demonstrations a step.
+    pub batch_size: usize,
+    /// Rows of a micro-batch, at most.
+    #[serde(default = "default_micro_batch")]
+    pub micro_batch_tokens: usize,
+    /// Weight of the actions after a block (summary and answer) against all others: summaries are few and hard.
+    #[serde(default = "one")]
+    pub summary_weight: f32,
+    /// The optimizer.
+    #[serde(default)]
+    pub optim: OptimConfig,
+    /// The demonstrations.
+    pub data: DemonstrationData,
+}
+
+/// Group-relative policy optimisation (Shao et al. 2024, arXiv 2402.03300), with the names that the field uses.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GrpoConfig {
+    /// Optimizer steps.
+    pub steps: usize,
+    /// Problems a step.
+    pub prompts: usize,
+    /// Responses to each.
+    pub num_generations: usize,
+    /// Rows of a micro-batch, at most.
+    #[serde(default = "default_micro_batch")]
+    pub micro_batch_tokens: usize,
+    /// Lower clip of the probability ratio: 1 - epsilon_low.
+    #[serde(default = "default_epsilon")]
+    pub epsilon_low: f32,
+    /// Upper clip: 1 + epsilon_high.
+    #[serde(default = "default_epsilon")]
+    pub epsilon_high: f32,
+    /// Weight of the KL divergence to the model at the stage's start; 0 keeps no reference model.
+    #[serde(default)]
+    pub beta: f32,
+    /// How the loss is averaged.
+    #[serde(default)]
+    pub loss_type: LossType,
+    /// Whether advantages are divided by the group's standard deviation.
+    #[serde(default = "yes")]
+    pub scale_rewards: bool,
+    /// Leave truncated responses out of the loss.
+    #[serde(default)]
+    pub mask_truncated: bool,
+    /// Dynamic sampling: at most so many further rounds to replace groups whose rewards are all equal.
+    #[serde(default)]
+    pub resample_rounds: usize,
+    /// Temperature of this stage; the recipe's otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f32>,
+    /// Response budget of this stage; the recipe's otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_response_tokens: Option<usize>,
+    /// The reward.
+    pub reward: RewardConfig,
+    /// The optimizer.
+    #[serde(default)]
+    pub optim: OptimConfig,
+    /// The problems.
+    pub data: ProblemData,
+}
+
+/// How a GRPO loss is averaged over actions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LossType {
+    /// Over each response, then over responses (the GRPO paper).
+    Grpo,
+    /// Over all actions of the batch (DAPO, arXiv 2503.14476; the official scripts of Parallel-R1).
+    #[default]
+    Dapo,
+    /// Sum over actions, divided by responses x `max_response_tokens` (Dr. GRPO, arXiv 2503.20783).
+    DrGrpo,
+}
+
+fn default_micro_batch() -> usize {
+    4096
+}
+
+fn default_epsilon() -> f32 {
+    0.2
+}
+
+fn one() -> f32 {
+    1.0
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Demonstrations: generated Countdown searches, or a file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DemonstrationData {
+    /// Countdown tasks of the training split.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub countdown: Option<CountdownSource>,
+    /// Searches in one stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequential: Option<SequentialOptions>,
+    /// Searches in parallel paths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel: Option<ParallelOptions>,
+    /// A JSONL or Parquet file instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    /// The field of the file that holds the response.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_field: Option<String>,
+}
+
+/// Problems: generated Countdown tasks, or a file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProblemData {
+    /// Countdown tasks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub countdown: Option<CountdownSource>,
+    /// A JSONL or Parquet file instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    /// Only the first rows of the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+}
+
+/// What is measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EvaluationConfig {
+    /// Problems of each tier or file.
+    pub problems: usize,
+    /// Responses to each problem.
+    pub samples: usize,
+    /// Countdown tiers, from the test split.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub countdown: Option<CountdownSource>,
+    /// Files of problems, one tier each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<PathBuf>,
+}
+
+/// A named set of test problems.
+pub struct Tier {
+    /// Its name.
+    pub name: String,
+    /// Its problems.
+    pub problems: Vec<Problem>,
+    /// Whether reinforcement learning of some arm used it.
+    pub trained: bool,
+}
+
+impl Recipe {
+    /// Reads a recipe; `overrides` are `a.b=c` pairs in TOML's own notation (a bare word is a string, a number in
+    /// the path is an index). Relative files in it are looked up beside the recipe.
+    pub fn parse(name: &str, text: &str, overrides: &[String], folder: &Path) -> Result<Self> {
+        let wrong = |e: toml::de::Error| TrainError::Recipe { recipe: name.into(), reason: e.to_string() };
+        let mut table: toml::Table = text.parse().map_err(wrong)?;
+        for argument in overrides {
+            apply(&mut table, argument)?;
+        }
+        // Through text again where nothing was overridden, so that errors point at the line.
+        let mut recipe: Self =
+            if overrides.is_empty() { toml::from_str(text) } else { table.try_into() }.map_err(wrong)?;
+        recipe.resolve_files(folder);
+        recipe.check().map_err(|reason| TrainError::Recipe { recipe: name.into(), reason })?;
+        Ok(recipe)
+    }
+
+    fn resolve_files(&mut self, folder: &Path) {
+        let resolve = |file: &mut PathBuf| {
+            if file.is_relative() {
+                *file = folder.join(&*file);
+            }
+        };
+        if self.model.path != EMBEDDED {
+            let mut path = PathBuf::from(&self.model.path);
+            resolve(&mut path);
+            self.model.path = path.to_string_lossy().into_owned();
+        }
+        for stage in self.arms.iter_mut().flat_map(|arm| &mut arm.stages) {
+            stage.sft.iter_mut().filter_map(|s| s.data.file.as_mut()).for_each(resolve);
+            stage.grpo.iter_mut().filter_map(|g| g.data.file.as_mut()).for_each(resolve);
+        }
+        self.evaluation.iter_mut().flat_map(|e| &mut e.files).for_each(resolve);
+    }
+
+    /// Says what makes the recipe impossible to run, naming the key.
+    fn check(&self) -> std::result::Result<(), String> {
+        self.sampling.validate().map_err(|e| format!("sampling.{e}"))?;
+        if self.arms.is_empty() {
+            return Err("arms: expected at least one, got none".into());
+        }
+        for (a, arm) in self.arms.iter().enumerate() {
+            if self.arms[..a].iter().any(|other| other.name == arm.name) || !is_name(&arm.name) {
+                let expected = "expected different names of letters, digits, - and _";
+                return Err(format!("arms.{a}.name: {expected}, got {:?}", arm.name));
+            }
+            for (s, stage) in arm.stages.iter().enumerate() {
+                stage.check(arm).map_err(|reason| format!("arms.{a}.stages.{s}.{reason}"))?;
+            }
+        }
+        let Some(evaluation) = &self.evaluation else { return Ok(()) };
+        positive("evaluation.problems", evaluation.problems)?;
+        positive("evaluation.samples", evaluation.samples)
+    }
+
+    /// The test problems of each tier.
+    pub fn tiers(&self) -> Result<Vec<Tier>> {
+        let Some(evaluation) = &self.evaluation else { return Ok(vec![]) };
+        let mut tiers = Vec::new();
+        for &tier in evaluation.countdown.iter().flat_map(|c| &c.tiers) {
+            let source = CountdownSource { tiers: vec![tier], weights: None };
+            let problems = source.problems(Split::Test, self.seed, evaluation.problems)?;
+            let trained = self.rl_data().any(|d| d.countdown.as_ref().is_some_and(|c| c.tiers.contains(&tier)));
+            tiers.push(Tier { name: tier.name().into(), problems, trained });
+        }
+        for file in &evaluation.files {
+            let name = file.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+            let mut problems = load_problems(file)?;
+            problems.truncate(evaluation.problems);
+            // A file of test problems is held out; its tier is trained if RL learned from files at all.
+            tiers.push(Tier { name, problems, trained: self.rl_data().any(|d| d.file.is_some()) });
+        }
+        Ok(tiers)
+    }
+
+    fn rl_data(&self) -> impl Iterator<Item = &ProblemData> {
+        self.arms.iter().flat_map(|arm| &arm.stages).filter_map(|stage| Some(&stage.grpo.as_ref()?.data))
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+}
+
+fn positive(field: &str, value: usize) -> std::result::Result<(), String> {
+    if value == 0 { Err(format!("{field}: expected at least 1, got 0")) } else { Ok(()) }
+}
+
+impl Stage {
+    fn check(&self, arm: &Arm) -> std::result::Result<(), String> {
+        if !is_name(&self.name) {
+            return Err(format!("name: expected letters, digits, - and _, got {:?}", self.name));
+        }
+        match (&self.sft, &self.grpo) {
+            (Some(sft), None) => sft.check(arm).map_err(|reason| format!("sft.{reason}")),
+            (None, Some(grpo)) => grpo.check().map_err(|reason| format!("grpo.{reason}")),
+            _ => Err("sft: expected exactly one of `sft` and `grpo`".into()),
+        }
+    }
+}
+
+impl SftConfig {
+    fn check(&self, arm: &Arm) -> std::result::Result<(), String> {
+        positive("batch_size", self.batch_size)?;
+        positive("micro_batch_tokens", self.micro_batch_tokens)?;
+        let data = &self.data;
+        match (&data.countdown, &data.file) {
+            (None, Some(_)) => Ok(()),
+            (Some(_), None) if data.sequential.is_some() == data.parallel.is_some() => {
+                Err("data: expected exactly one of `sequential` and `parallel`".into())
+            }
+            (Some(_), None) if data.parallel.is_some() && arm.structure.is_none() => {
+                Err("data.parallel: the arm has no `structure`, so its model has no tags".into())
+            }
+            (Some(_), None) => {
+                data.sequential.iter().try_for_each(|o| o.check()).map_err(|e| format!("data.sequential.{e}"))?;
+                data.parallel.iter().try_for_each(|o| o.check()).map_err(|e| format!("data.parallel.{e}"))
+            }
+            _ => Err("data: expected exactly one of `countdown` and `file`".into()),
+        }
+    }
+}
+
+impl GrpoConfig {
+    fn check(&self) -> std::result::Result<(), String> {
+        positive("prompts", self.prompts)?;
+        positive("micro_batch_tokens", self.micro_batch_tokens)?;
+        if self.num_generations < 2 {
+            let got = self.num_generations;
+            return Err(format!("num_generations: expected at least 2 (a group is compared with itself), got {got}"));
+        }
+        match (&self.data.countdown, &self.data.file) {
+            (Some(_), None) | (None, Some(_)) => Ok(()),
+            _ => Err("data: expected exactly one of `countdown` and `file`".into()),
+        }
+    }
+
+    /// Sampling settings of this stage.
+    pub fn sampling(&self, arm: &SamplingParams) -> SamplingParams {
+        SamplingParams {
+            temperature: self.temperature.unwrap_or(arm.temperature),
+            max_response_tokens: self.max_response_tokens.unwrap_or(arm.max_response_tokens),
+            ..arm.clone()
+        }
+    }
+}
+
+/// Puts `a.b=c` into a table.
+fn apply(table: &mut toml::Table, argument: &str) -> Result<()> {
+    let wrong = |reason: String| TrainError::Override { argument: argument.into(), reason };
+    let Some((path, value)) = argument.split_once('=') else {
+        return Err(wrong("expected key=value".into()));
+    };
+    let value = parse_value(value.trim());
+    let mut keys: Vec<&str> = path.trim().split('.').collect();
+    let Some(last) = keys.pop().filter(|k| !k.is_empty()) else {
+        return Err(wrong("expected a key before =".into()));
+    };
+    let mut place = toml::Value::Table(std::mem::take(table));
+    let mut at = &mut place;
+    for key in keys {
+        at = enter(at, key).map_err(&wrong)?;
+    }
+    let slot = enter(at, last).map_err(&wrong)?;
+    *slot = value;
+    if let toml::Value::Table(changed) = place {
+        *table = changed;
+    }
+    Ok(())
+}
+
+fn enter<'a>(at: &'a mut toml::Value, key: &str) -> std::result::Result<&'a mut toml::Value, String> {
+    match at {
+        toml::Value::Table(table) => {
+            Ok(table.entry(key).or_insert_with(|| toml::Value::Table(toml::Table::new())))
+        }
+        toml::Value::Array(list) => {
+            let count = list.len();
+            let index: usize = key.parse().map_err(|_| format!("expected an index below {count}, got {key:?}"))?;
+            list.get_mut(index).ok_or(format!("expected an index below {count}, got {index}"))
+        }
+        other => Err(format!("{key:?} lies below a value of type {}", other.type_str())),
+    }
+}
+
+fn parse_value(text: &str) -> toml::Value {
+    let wrapped = format!("v = {text}").parse::<toml::Table>().ok().and_then(|mut t| t.remove("v"));
+    wrapped.unwrap_or_else(|| toml::Value::String(text.into()))
+}
