@@ -87,8 +87,7 @@ fn parity_of_a_sampled_trace_with_a_plain_pass_over_it() {
             path_temperature: temperatures.1,
             ..params(structure)
         };
-        let traces: Vec<Trace> =
-            sample(&decoder, &requests(), &params, 64).into_iter().flatten().collect();
+        let traces: Vec<Trace> = sample(&decoder, &requests(), &params, 64).into_iter().flatten().collect();
         assert_eq!(traces.len(), 17);
         assert!(traces.iter().any(|trace| trace.blocks() > 0), "some of the traces have blocks");
         for trace in &traces {

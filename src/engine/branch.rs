@@ -62,7 +62,9 @@ enum Open {
     Paths,
     /// A block after `</Parallel>`.
     Closed,
-    Path { in_summary: bool },
+    Path {
+        in_summary: bool,
+    },
 }
 
 impl Branch {
@@ -97,9 +99,7 @@ impl Branch {
             }
         }
         let next_path = legal.contains(PATH) && legal.contains(END_PARALLEL);
-        let path_fits = || {
-            self.left() >= rules.min_path + self.cost_to_close(rules) + rules.reserve
-        };
+        let path_fits = || self.left() >= rules.min_path + self.cost_to_close(rules) + rules.reserve;
         if next_path && !path_fits() { legal.without(PATH) } else { legal }
     }
 
@@ -107,9 +107,7 @@ impl Branch {
     pub(super) fn forced(&self, rules: &Rules, structure: Structure, controls: &Controls) -> Vec<u32> {
         let due = match (structure, self.open()) {
             (_, Open::Trunk) => false,
-            (Structure::PathWindow, Open::Path { in_summary }) => {
-                self.left() <= 1 + usize::from(in_summary)
-            }
+            (Structure::PathWindow, Open::Path { in_summary }) => self.left() <= 1 + usize::from(in_summary),
             (Structure::PathWindow, _) => false,
             (Structure::Causal, Open::Path { in_summary }) => {
                 let began = self.paths_began.last().copied().unwrap_or(self.budget.tokens);
@@ -146,9 +144,7 @@ impl Branch {
             Open::Block => 2 + rules.join + around(depth),
             Open::Paths => rules.join + around(depth),
             Open::Closed => 1 + around(depth),
-            Open::Path { in_summary } => {
-                usize::from(in_summary) + 1 + rules.join + around(depth - 1)
-            }
+            Open::Path { in_summary } => usize::from(in_summary) + 1 + rules.join + around(depth - 1),
         }
     }
 

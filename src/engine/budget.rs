@@ -59,9 +59,7 @@ impl Rules {
     /// must remain for what is open.
     pub(super) fn may_open(&self, budget: Budget, position: usize, closing: usize, depth: usize) -> bool {
         let after = Budget { tokens: budget.tokens.saturating_sub(1), ..budget };
-        budget.blocks > 0
-            && depth < self.nesting
-            && self.share(after, position + 1, closing) >= self.min_path
+        budget.blocks > 0 && depth < self.nesting && self.share(after, position + 1, closing) >= self.min_path
     }
 
     /// Tokens of each path of a block whose first path token stands at `position`.

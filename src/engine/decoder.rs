@@ -38,8 +38,7 @@ impl LanguageModel for CachedDecoder<'_> {
     fn step(&mut self, rows: &Rows) -> Result<Vec<f32>, ModelError> {
         let (_, cache) = self.cache.as_mut().ok_or("a pass before any slot was reserved")?;
         let write = CacheWrite { cache, slots: &rows.slots };
-        let hidden =
-            self.decoder.hidden(&rows.tokens, &rows.positions, &rows.visibility, Some(write))?;
+        let hidden = self.decoder.hidden(&rows.tokens, &rows.positions, &rows.visibility, Some(write))?;
         if rows.wanted.is_empty() {
             return Ok(Vec::new());
         }

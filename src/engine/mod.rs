@@ -166,9 +166,7 @@ pub enum EngineError {
         vocab: usize,
     },
     /// The model's numbers are no longer numbers.
-    #[error(
-        "request {request}, sample {sample}: no finite logits to sample from; the model has diverged"
-    )]
+    #[error("request {request}, sample {sample}: no finite logits to sample from; the model has diverged")]
     NotFinite {
         /// The request.
         request: u64,

@@ -108,7 +108,10 @@ fn engine(model: &HashModel, max_batch: usize, cache_tokens: usize) -> Engine<Ha
 fn check_trace(trace: &Trace, model: &HashModel, params: &SamplingParams) {
     let (tokens, layout) = (&trace.tokens, &trace.layout);
     let lengths = [
-        layout.len(), trace.logprobs.len(), trace.sampled.len(), trace.allowed.len(),
+        layout.len(),
+        trace.logprobs.len(),
+        trace.sampled.len(),
+        trace.allowed.len(),
         trace.temperatures.len(),
     ];
     assert_eq!(lengths, [tokens.len(); 5]);
@@ -140,8 +143,8 @@ fn check_text(trace: &Trace, params: &SamplingParams) {
         assert!(grammar.in_summary() || grammar.well_formed_end().is_ok(), "block left open");
         return;
     }
-    let parsed = parse(&tokens_of_prompt(trace), trace.response(), &controls(), trace.structure)
-        .expect("well formed");
+    let parsed =
+        parse(&tokens_of_prompt(trace), trace.response(), &controls(), trace.structure).expect("well formed");
     assert_eq!(parsed.layout, trace.layout);
     assert_eq!(parsed.layout.positions(), trace.layout.positions());
     let forced = parsed.sampled.iter().zip(&trace.sampled).filter(|(a, b)| a != b).count();

@@ -85,7 +85,12 @@ impl SamplingParams {
         check(self.num_paths > 0, "num_paths", "at least 1", self.num_paths)?;
         check(self.max_nesting > 0, "max_nesting", "at least 1 (max_blocks = 0 forbids blocks)", 0)?;
         check(self.max_response_tokens > 0, "max_response_tokens", "at least 1", 0)?;
-        check(self.min_path_tokens >= 3, "min_path_tokens", "at least 3 (two tags and a token)", self.min_path_tokens)?;
+        check(
+            self.min_path_tokens >= 3,
+            "min_path_tokens",
+            "at least 3 (two tags and a token)",
+            self.min_path_tokens,
+        )?;
         check(shortest >= self.min_path_tokens, "max_path_tokens", "at least min_path_tokens", shortest)?;
         check(!blocks || self.reserve_tokens > 0, "reserve_tokens", "at least 1", self.reserve_tokens)
     }
@@ -99,9 +104,7 @@ impl SamplingParams {
                  temperature 1 (path_temperature sets another)"
                     .into(),
             ),
-            Some(0.0) if siblings => {
-                Some("path_temperature 0 makes all paths of a block the same".into())
-            }
+            Some(0.0) if siblings => Some("path_temperature 0 makes all paths of a block the same".into()),
             _ => None,
         }
     }

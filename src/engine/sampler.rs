@@ -10,7 +10,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-use crate::kernels::exp;
+use crate::kernels::{exp, vectorised};
 
 /// Elements whose weights are summed together; a draw first finds its block, then its element.
 const BLOCK: usize = 256;
@@ -114,7 +114,13 @@ fn uniform(rng: &mut ChaCha8Rng) -> f64 {
 
 /// The largest element and where it stands first.
 fn argmax(row: &[f32]) -> (usize, f32) {
-    let top = row.iter().fold(f32::NEG_INFINITY, |a, &b| if b > a { b } else { a });
+    let mut lanes = [f32::NEG_INFINITY; 16];
+    for chunk in row.chunks(16) {
+        for (lane, &x) in lanes.iter_mut().zip(chunk) {
+            *lane = if x > *lane { x } else { *lane };
+        }
+    }
+    let top = lanes.iter().fold(f32::NEG_INFINITY, |a, &b| if b > a { b } else { a });
     (row.iter().position(|&x| x == top).unwrap_or(0), top)
 }
 
@@ -134,16 +140,18 @@ impl<'a> Weights<'a> {
     fn new(row: &'a [f32], top: f32, temperature: f32) -> Self {
         let blocks = Vec::with_capacity(row.len().div_ceil(BLOCK));
         let inverse_temperature = 1.0 / temperature;
-        let mut all =
-            Self { row, top, inverse_temperature, blocks, total: 0.0, expectation: 0.0 };
-        pulp::Arch::new().dispatch(|| {
-            for block in row.chunks(BLOCK) {
-                let (sum, expectation) = sums(block, top, inverse_temperature);
-                all.blocks.push(sum);
-                all.total += sum;
-                all.expectation += expectation;
-            }
-        });
+        let mut all = Self { row, top, inverse_temperature, blocks, total: 0.0, expectation: 0.0 };
+        vectorised(
+            #[inline(always)]
+            || {
+                for block in row.chunks(BLOCK) {
+                    let (sum, expectation) = sums(block, top, inverse_temperature);
+                    all.blocks.push(sum);
+                    all.total += sum;
+                    all.expectation += expectation;
+                }
+            },
+        );
         all
     }
 
@@ -229,10 +237,13 @@ impl<'a> Weights<'a> {
     /// How many of the leading tokens it takes to reach a mass, if they do.
     fn reaching(&self, order: &[usize], mass: f64) -> Option<usize> {
         let mut sum = 0.0;
-        order.iter().position(|&index| {
-            sum += self.weight(index);
-            sum >= mass
-        }).map(|last| last + 1)
+        order
+            .iter()
+            .position(|&index| {
+                sum += self.weight(index);
+                sum >= mass
+            })
+            .map(|last| last + 1)
     }
 }
 
@@ -267,8 +278,7 @@ mod tests {
     const PLAIN: Draws = Draws { temperature: 1.0, top_k: 0, top_p: 1.0 };
 
     fn softmax(row: &[f32], temperature: f32) -> Vec<f64> {
-        let scaled: Vec<f64> =
-            row.iter().map(|&x| f64::from(x) / f64::from(temperature)).collect();
+        let scaled: Vec<f64> = row.iter().map(|&x| f64::from(x) / f64::from(temperature)).collect();
         let top = scaled.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let total: f64 = scaled.iter().map(|x| (x - top).exp()).sum();
         scaled.iter().map(|x| (x - top).exp() / total).collect()
@@ -303,16 +313,24 @@ mod tests {
         for _ in 0..40_000 {
             counts[draw(&row, how, &mut random).unwrap().token as usize] += 1;
         }
-        let distance: f64 = counts.iter().zip(&expected)
-            .map(|(&c, p)| (f64::from(c) / 40_000.0 - p).abs()).sum();
+        let distance: f64 =
+            counts.iter().zip(&expected).map(|(&c, p)| (f64::from(c) / 40_000.0 - p).abs()).sum();
         assert!(distance < 0.12, "total variation {distance}");
     }
 
     #[test]
     fn streams_differ_by_place_and_repeat() {
         let root = Stream::of_sample(7, 3, 1);
-        let all = [root, root.path(0), root.path(1), root.join(), root.path(0).path(1),
-            Stream::of_sample(7, 3, 2), Stream::of_sample(7, 4, 1), Stream::of_sample(8, 3, 1)];
+        let all = [
+            root,
+            root.path(0),
+            root.path(1),
+            root.join(),
+            root.path(0).path(1),
+            Stream::of_sample(7, 3, 2),
+            Stream::of_sample(7, 4, 1),
+            Stream::of_sample(8, 3, 1),
+        ];
         let mut first: Vec<u64> = all.iter().map(|s| s.rng().next_u64()).collect();
         assert_eq!(first[0], Stream::of_sample(7, 3, 1).rng().next_u64());
         first.sort_unstable();
@@ -343,6 +361,51 @@ mod tests {
             let mass: f64 = order.iter().map(|&i| p[i]).sum();
             let before: f64 = order[..rank.unwrap()].iter().map(|&i| p[i]).sum();
             prop_assert!(before <= f64::from(top_p) * mass + 1e-4);
+        }
+    }
+}
+
+#[cfg(test)]
+mod timing {
+    use super::*;
+    #[test]
+    fn time() {
+        let row: Vec<f32> = (0..49152).map(|i| ((i * 7919 % 10007) as f32 / 1000.0).sin() * 4.0).collect();
+        let mut r = Stream::of_sample(1, 2, 3).rng();
+        for how in [
+            Draws { temperature: 0.8, top_k: 0, top_p: 1.0 },
+            Draws { temperature: 0.8, top_k: 0, top_p: 0.9 },
+            Draws { temperature: 0.8, top_k: 50, top_p: 0.9 },
+        ] {
+            let t = std::time::Instant::now();
+            for _ in 0..200 {
+                std::hint::black_box(draw(&row, how, &mut r));
+            }
+            eprintln!("{how:?} {:?} a draw", t.elapsed() / 200);
+            let t = std::time::Instant::now();
+            for _ in 0..200 {
+                std::hint::black_box(vectorised(
+                    #[inline(always)]
+                    || {
+                        let mut a = 0.0;
+                        for b in row.chunks(256) {
+                            a += sums(b, 4.0, 1.25).0;
+                        }
+                        a
+                    },
+                ));
+            }
+            eprintln!("sums {:?}", t.elapsed() / 200);
+            let t = std::time::Instant::now();
+            for _ in 0..200 {
+                std::hint::black_box(Weights::new(&row, 4.0, 0.8).total);
+            }
+            eprintln!("weights {:?}", t.elapsed() / 200);
+            let t = std::time::Instant::now();
+            for _ in 0..200 {
+                std::hint::black_box(argmax(&row));
+            }
+            eprintln!("argmax {:?}", t.elapsed() / 200);
         }
     }
 }

@@ -169,9 +169,7 @@ impl<'e, M: LanguageModel> Run<'e, M> {
         let join = controls.forced_join().map_or(0, |tokens| tokens.len());
         let rules = Rules::new(params, join);
         let segments = match params.structure {
-            Structure::PathWindow => {
-                rules.most_segments(params.max_response_tokens, params.max_blocks)
-            }
+            Structure::PathWindow => rules.most_segments(params.max_response_tokens, params.max_blocks),
             Structure::Causal => 1,
         };
         // Each segment wastes less than a page.
@@ -325,10 +323,9 @@ impl<'e, M: LanguageModel> Run<'e, M> {
     fn draw(&mut self, logits: &[f32]) -> Result<(), EngineError> {
         let Self { groups, controls, params, rules, samples, .. } = self;
         let vocab = self.model.vocab_size();
-        self.live
-            .par_iter_mut()
-            .with_min_len(1 + LOGITS_A_THREAD / vocab)
-            .try_for_each_init(Vec::new, |row: &mut Vec<f32>, branch| {
+        self.live.par_iter_mut().with_min_len(1 + LOGITS_A_THREAD / vocab).try_for_each_init(
+            Vec::new,
+            |row: &mut Vec<f32>, branch| {
                 let from = match branch.source.take() {
                     None => return Ok(()),
                     Some(Source::Row(index)) => &logits[index * vocab..(index + 1) * vocab],
@@ -342,11 +339,11 @@ impl<'e, M: LanguageModel> Run<'e, M> {
                 let drawn = draw(row, how, &mut branch.rng);
                 let place = || samples[branch.sample].as_ref().map(|s| (s.group, s.number));
                 let (group, sample) = place().unwrap_or_default();
-                let failure =
-                    EngineError::NotFinite { request: groups[group].request.id, sample };
+                let failure = EngineError::NotFinite { request: groups[group].request.id, sample };
                 branch.drawn = Some((legal, drawn.ok_or(failure)?));
                 Ok(())
-            })
+            },
+        )
     }
 
     fn advance(&mut self) {
@@ -402,9 +399,8 @@ impl<'e, M: LanguageModel> Run<'e, M> {
         let share = self.rules.fork(branch.budget, branch.position, closing);
         let sample = sample_of(&mut self.samples, &branch);
         let fork = sample.forks.len();
-        let paths: Vec<SegmentId> = (0..self.rules.paths)
-            .map(|_| sample.begin(Role::Path, &[branch.segment]))
-            .collect();
+        let paths: Vec<SegmentId> =
+            (0..self.rules.paths).map(|_| sample.begin(Role::Path, &[branch.segment])).collect();
         self.observer.fork(&ForkEvent {
             request: self.groups[sample.group].request.id,
             sample: sample.number,
@@ -703,11 +699,12 @@ fn check<M: LanguageModel>(
         return Err(EngineError::NoBatch);
     }
     let (vocab, limit) = (model.vocab_size(), model.max_positions());
-    let known = |tokens: &[u32], what: &dyn Fn() -> String| {
-        match tokens.iter().find(|&&token| token as usize >= vocab) {
-            Some(&token) => Err(EngineError::UnknownToken { what: what(), token, vocab }),
-            None => Ok(()),
-        }
+    let known = |tokens: &[u32], what: &dyn Fn() -> String| match tokens
+        .iter()
+        .find(|&&token| token as usize >= vocab)
+    {
+        Some(&token) => Err(EngineError::UnknownToken { what: what(), token, vocab }),
+        None => Ok(()),
     };
     if params.max_blocks > 0 {
         known(controls.tags.as_ref().map_or(&[], |tags| &tags[..]), &|| "the six tags".into())?;

@@ -100,8 +100,7 @@ impl Cursor {
     /// A prompt.
     pub(super) fn root(cache: &mut Cache, prompt: &[u32]) -> Self {
         let key = cache.open(&[]);
-        let mut root =
-            Self { key, visible: vec![], base: 0, tokens: vec![], slots: vec![], position: 0 };
+        let mut root = Self { key, visible: vec![], base: 0, tokens: vec![], slots: vec![], position: 0 };
         prompt.iter().for_each(|&token| root.push(cache, token));
         root
     }

@@ -2,7 +2,9 @@
 
 use crate::data::Problem;
 use crate::data::countdown::SOURCE as COUNTDOWN;
-use crate::engine::{Engine, EngineError, EngineOptions, EngineStats, Observer, Request, SamplingParams, Trace};
+use crate::engine::{
+    Engine, EngineError, EngineOptions, EngineStats, Observer, Request, SamplingParams, Trace,
+};
 use crate::layout::Role;
 use crate::model::{ModelError, Pretrained};
 use crate::reward::{Judged, judge, some_path_right};

@@ -3,7 +3,7 @@
 use candle_core::{CpuStorage, InplaceOp2, Layout, Result, Tensor, Var};
 use rayon::prelude::*;
 
-use super::contiguous;
+use super::{contiguous, vectorised};
 
 const TASK: usize = 1 << 16;
 
@@ -77,13 +77,16 @@ impl InplaceOp2 for Moments {
         let (b1, b2, scale) = (self.0.beta1 as f32, self.0.beta2 as f32, self.0.grad_scale as f32);
         let blocks = first.par_chunks_mut(TASK).zip(second.par_chunks_mut(TASK)).zip(grad.par_chunks(TASK));
         blocks.for_each(|((first, second), grad)| {
-            pulp::Arch::new().dispatch(|| {
-                for ((m, v), &g) in first.iter_mut().zip(second).zip(grad) {
-                    let g = g * scale;
-                    *m = b1 * *m + (1.0 - b1) * g;
-                    *v = b2 * *v + (1.0 - b2) * g * g;
-                }
-            })
+            vectorised(
+                #[inline(always)]
+                || {
+                    for ((m, v), &g) in first.iter_mut().zip(second.iter_mut()).zip(grad) {
+                        let g = g * scale;
+                        *m = b1 * *m + (1.0 - b1) * g;
+                        *v = b2 * *v + (1.0 - b2) * g * g;
+                    }
+                },
+            )
         });
         Ok(())
     }
@@ -104,11 +107,14 @@ impl InplaceOp2 for Update {
         let (rate, c2, keep) = (lr / c1 as f32, 1.0 / c2 as f32, 1.0 - lr * self.0.weight_decay as f32);
         let blocks = param.par_chunks_mut(TASK).zip(first.par_chunks(TASK)).zip(second.par_chunks(TASK));
         blocks.for_each(|((param, first), second)| {
-            pulp::Arch::new().dispatch(|| {
-                for ((p, &m), &v) in param.iter_mut().zip(first).zip(second) {
-                    *p = *p * keep - rate * m / ((v * c2).sqrt() + eps);
-                }
-            })
+            vectorised(
+                #[inline(always)]
+                || {
+                    for ((p, &m), &v) in param.iter_mut().zip(first).zip(second) {
+                        *p = *p * keep - rate * m / ((v * c2).sqrt() + eps);
+                    }
+                },
+            )
         });
         Ok(())
     }

@@ -11,7 +11,7 @@ use candle_core::{CpuStorage, CustomOp3, D, Layout, Result, Shape, Tensor};
 use rayon::prelude::*;
 
 use super::dot::{Dots, Rows, WeightedSum};
-use super::{SharedMut, contiguous, exp, with_data};
+use super::{SharedMut, contiguous, exp, vectorised, with_data};
 use crate::layout::{QueryBlock, Visibility};
 
 /// Query rows whose scores are held at once; bounds the scratch memory at `ROWS * keys`.
@@ -152,7 +152,7 @@ fn score(rows: Rows, chunk: &Chunk, sizes: Sizes, keys: &[f32], head: usize, sca
 
 /// Softmax of each row over the keys it sees; zero beyond.
 fn normalise(chunk: &Chunk, scores: &mut [f32]) {
-    pulp::Arch::new().dispatch(
+    vectorised(
         #[inline(always)]
         || {
             for (i, row) in scores.chunks_exact_mut(chunk.width()).enumerate() {
@@ -183,7 +183,16 @@ impl Attention {
 
     /// Output of one block and one key/value head, chunk by chunk.
     #[allow(unsafe_code)]
-    fn forward(&self, block: &QueryBlock, head: usize, s: Sizes, q: &[f32], k: &[f32], v: &[f32], out: SharedMut) {
+    fn forward(
+        &self,
+        block: &QueryBlock,
+        head: usize,
+        s: Sizes,
+        q: &[f32],
+        k: &[f32],
+        v: &[f32],
+        out: SharedMut,
+    ) {
         let mut scores = Vec::new();
         for chunk in chunks(block) {
             let (n, first) = (chunk.rows.len(), block.queries.start + chunk.rows.start);
@@ -212,7 +221,14 @@ impl Attention {
 
     /// Gradients of one block and one key/value head, added to dq, dk, dv. Scores are computed again.
     #[allow(unsafe_code)]
-    fn backward(&self, block: &QueryBlock, head: usize, s: Sizes, inputs: [&[f32]; 4], outputs: [SharedMut; 3]) {
+    fn backward(
+        &self,
+        block: &QueryBlock,
+        head: usize,
+        s: Sizes,
+        inputs: [&[f32]; 4],
+        outputs: [SharedMut; 3],
+    ) {
         let ([q, k, v, dout], [dq, dk, dv]) = (inputs, outputs);
         let (mut p, mut ds) = (Vec::new(), Vec::new());
         for chunk in chunks(block) {
@@ -263,7 +279,7 @@ impl Attention {
 
 /// `ds = scale * p * (dp - sum(p * dp))`, row by row; `ds` holds dp on entry. Hidden keys have p = 0.
 fn softmax_backward(p: &[f32], ds: &mut [f32], width: usize, scale: f32) {
-    pulp::Arch::new().dispatch(
+    vectorised(
         #[inline(always)]
         || {
             let mut product = vec![0f32; width];

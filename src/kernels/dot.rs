@@ -84,7 +84,8 @@ impl Dots<'_> {
         while k < whole {
             // SAFETY: k + lanes <= width, and `Rows::new` checked every row to hold `width` elements.
             unsafe {
-                let xs: [S::f32s; M] = std::array::from_fn(|a| x[a].add(k).cast::<S::f32s>().read_unaligned());
+                let xs: [S::f32s; M] =
+                    std::array::from_fn(|a| x[a].add(k).cast::<S::f32s>().read_unaligned());
                 for b in 0..N {
                     let wv = w[b].add(k).cast::<S::f32s>().read_unaligned();
                     for a in 0..M {
@@ -233,7 +234,11 @@ mod tests {
                         stride: 1,
                     };
                     pulp::Arch::new().dispatch(task);
-                    assert_eq!(one[0].to_bits(), out[i * n + j].to_bits(), "row {i}, column {j} of {m} x {n}");
+                    assert_eq!(
+                        one[0].to_bits(),
+                        out[i * n + j].to_bits(),
+                        "row {i}, column {j} of {m} x {n}"
+                    );
                 }
             }
         }

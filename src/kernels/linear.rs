@@ -61,7 +61,13 @@ impl CustomOp2 for Linear {
         "linear"
     }
 
-    fn cpu_fwd(&self, x: &CpuStorage, lx: &Layout, w: &CpuStorage, lw: &Layout) -> Result<(CpuStorage, Shape)> {
+    fn cpu_fwd(
+        &self,
+        x: &CpuStorage,
+        lx: &Layout,
+        w: &CpuStorage,
+        lw: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
         let ((m, k), (n, kw)) = (lx.shape().dims2()?, lw.shape().dims2()?);
         if k != kw {
             candle_core::bail!("linear: x [{m}, {k}] against weight [{n}, {kw}]");
@@ -71,7 +77,13 @@ impl CustomOp2 for Linear {
         Ok((CpuStorage::F32(out), (m, n).into()))
     }
 
-    fn bwd(&self, x: &Tensor, w: &Tensor, _: &Tensor, dy: &Tensor) -> Result<(Option<Tensor>, Option<Tensor>)> {
+    fn bwd(
+        &self,
+        x: &Tensor,
+        w: &Tensor,
+        _: &Tensor,
+        dy: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
         let dy = dy.contiguous()?;
         Ok((Some(dy.matmul(w)?), Some(dy.t()?.matmul(x)?)))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor};
 use rayon::prelude::*;
 
-use super::{contiguous, exp, linear::product, with_data};
+use super::{contiguous, exp, linear::product, vectorised, with_data};
 use crate::prompt::{AllowedSet, Controls};
 
 /// Logits held at once, in elements; bounds the scratch memory.
@@ -27,7 +27,12 @@ pub struct Draw {
 ///
 /// The distribution is softmax(logits / temperature) with the forbidden tokens removed, as the engine's sampler has
 /// it before top-p and top-k. Differentiable in `hidden` and `head`; logits are computed again for the gradient.
-pub fn log_prob(hidden: &Tensor, head: &Tensor, draws: &Arc<Vec<Draw>>, controls: &Arc<Controls>) -> Result<Tensor> {
+pub fn log_prob(
+    hidden: &Tensor,
+    head: &Tensor,
+    draws: &Arc<Vec<Draw>>,
+    controls: &Arc<Controls>,
+) -> Result<Tensor> {
     if hidden.device().is_cpu() {
         let op = LogProb { draws: draws.clone(), controls: controls.clone() };
         hidden.contiguous()?.apply_op2(&head.contiguous()?, op)
@@ -74,7 +79,7 @@ impl LogProb {
             product(&hidden[rows.start * d..rows.end * d], head, d, logits);
             logits.par_chunks_mut(vocab).zip(&self.draws[rows.clone()]).for_each(|(row, draw)| {
                 draw.allowed.mask(row, &self.controls);
-                pulp::Arch::new().dispatch(
+                vectorised(
                     #[inline(always)]
                     || {
                         let inverse = 1.0 / draw.temperature;
@@ -107,10 +112,19 @@ impl CustomOp2 for LogProb {
         "log_prob"
     }
 
-    fn cpu_fwd(&self, h: &CpuStorage, lh: &Layout, w: &CpuStorage, lw: &Layout) -> Result<(CpuStorage, Shape)> {
+    fn cpu_fwd(
+        &self,
+        h: &CpuStorage,
+        lh: &Layout,
+        w: &CpuStorage,
+        lw: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
         let ((n, d), (vocab, dw)) = (lh.shape().dims2()?, lw.shape().dims2()?);
         if d != dw || n != self.draws.len() {
-            candle_core::bail!("log_prob: hidden [{n}, {d}], head [{vocab}, {dw}], {} draws", self.draws.len());
+            candle_core::bail!(
+                "log_prob: hidden [{n}, {d}], head [{vocab}, {dw}], {} draws",
+                self.draws.len()
+            );
         }
         if let Some(draw) = self.draws.iter().find(|t| t.token as usize >= vocab) {
             candle_core::bail!("log_prob: token {} outside a vocabulary of {vocab}", draw.token);
@@ -120,7 +134,7 @@ impl CustomOp2 for LogProb {
             let out = out[rows.start * 2..rows.end * 2].par_chunks_mut(2);
             out.zip(log_p.par_chunks(vocab)).zip(&self.draws[rows]).for_each(|((out, log_p), draw)| {
                 out[0] = log_p[draw.token as usize];
-                out[1] = pulp::Arch::new().dispatch(
+                out[1] = vectorised(
                     #[inline(always)]
                     || entropy(log_p),
                 );
@@ -130,7 +144,13 @@ impl CustomOp2 for LogProb {
         Ok((CpuStorage::F32(out), (n, 2).into()))
     }
 
-    fn bwd(&self, h: &Tensor, w: &Tensor, _: &Tensor, grad: &Tensor) -> Result<(Option<Tensor>, Option<Tensor>)> {
+    fn bwd(
+        &self,
+        h: &Tensor,
+        w: &Tensor,
+        _: &Tensor,
+        grad: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
         let ((_, d), vocab) = (h.dims2()?, w.dim(0)?);
         let grad = grad.flatten_all()?.to_vec1::<f32>()?;
         let (mut dh, mut dw) = (Vec::new(), None::<Tensor>);
@@ -140,7 +160,7 @@ impl CustomOp2 for LogProb {
                     let grads = grad[rows.start * 2..rows.end * 2].par_chunks(2);
                     log_p.par_chunks_mut(vocab).zip(grads).zip(&self.draws[rows.clone()]).for_each(
                         |((row, grad), draw)| {
-                            pulp::Arch::new().dispatch(
+                            vectorised(
                                 #[inline(always)]
                                 || logit_gradient(row, draw, grad),
                             )
@@ -185,7 +205,11 @@ mod tests {
     #[test]
     fn fused_equals_composed_and_gradients_agree() -> Result<()> {
         let controls = Controls { tags: Some([1, 2, 3, 4, 5, 6]), end: vec![0], newline: vec![7] };
-        let sets = [AllowedSet::ALL, AllowedSet::ALL.without(Control::End), AllowedSet::ALL.without(Control::Tag(Tag::Path))];
+        let sets = [
+            AllowedSet::ALL,
+            AllowedSet::ALL.without(Control::End),
+            AllowedSet::ALL.without(Control::Tag(Tag::Path)),
+        ];
         let draws = (0..9).map(|i| Draw {
             token: 7 + i,
             allowed: sets[i as usize % 3],

@@ -17,6 +17,7 @@ mod rms_norm;
 mod rope;
 mod scatter;
 mod swiglu;
+mod threads;
 #[cfg(test)]
 mod tests;
 
@@ -28,9 +29,9 @@ pub use rms_norm::rms_norm;
 pub use rope::{RopeTable, rope};
 pub use scatter::scatter_rows;
 pub use swiglu::swiglu;
+pub use threads::calm_candle;
 
 pub(crate) use exp::exp;
-
 
 use candle_core::{CpuStorage, Layout, Result, Storage, Tensor};
 
@@ -41,6 +42,25 @@ fn contiguous<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<&'a [f32]>
         Some((start, end)) => Ok(&data[start..end]),
         None => candle_core::bail!("kernel: expected a contiguous tensor, got strides {:?}", layout.stride()),
     }
+}
+
+/// A closure that is compiled once for each instruction set.
+struct Vectorised<F>(F);
+
+impl<R, F: FnMut() -> R> pulp::WithSimd for Vectorised<F> {
+    type Output = R;
+
+    #[inline(always)]
+    fn with_simd<S: pulp::Simd>(mut self, _: S) -> R {
+        (self.0)()
+    }
+}
+
+/// Runs `f` compiled for the best instruction set of this machine. The closure must be marked `#[inline(always)]`;
+/// it is called by reference, since the call of a closure by value goes through a shim that is not inlined and would
+/// leave its body compiled for the plain instruction set.
+pub(crate) fn vectorised<R>(f: impl FnMut() -> R) -> R {
+    pulp::Arch::new().dispatch(Vectorised(f))
 }
 
 /// Runs `f` on a CPU tensor's data.

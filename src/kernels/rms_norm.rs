@@ -3,7 +3,7 @@
 use candle_core::{CpuStorage, CustomOp2, D, Layout, Result, Shape, Tensor};
 use rayon::prelude::*;
 
-use super::{contiguous, exp::sum, with_data};
+use super::{contiguous, exp::sum, vectorised, with_data};
 
 /// Rows that one task takes; also the unit in which the weight's gradient is summed, so that its order is fixed.
 const TASK_ROWS: usize = 64;
@@ -61,26 +61,41 @@ impl CustomOp2 for RmsNorm {
         "rms_norm"
     }
 
-    fn cpu_fwd(&self, x: &CpuStorage, lx: &Layout, w: &CpuStorage, lw: &Layout) -> Result<(CpuStorage, Shape)> {
+    fn cpu_fwd(
+        &self,
+        x: &CpuStorage,
+        lx: &Layout,
+        w: &CpuStorage,
+        lw: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
         let (x, w) = (contiguous(x, lx)?, contiguous(w, lw)?);
         let d = w.len();
         let mut out = vec![0f32; x.len()];
         let rows = |(out, x): (&mut [f32], &[f32])| {
-            pulp::Arch::new().dispatch(|| {
-                let mut square = vec![0f32; d];
-                for (out, x) in out.chunks_exact_mut(d).zip(x.chunks_exact(d)) {
-                    let inverse = self.inverse(x, &mut square);
-                    for i in 0..d {
-                        out[i] = x[i] * inverse * w[i];
+            vectorised(
+                #[inline(always)]
+                || {
+                    let mut square = vec![0f32; d];
+                    for (out, x) in out.chunks_exact_mut(d).zip(x.chunks_exact(d)) {
+                        let inverse = self.inverse(x, &mut square);
+                        for i in 0..d {
+                            out[i] = x[i] * inverse * w[i];
+                        }
                     }
-                }
-            })
+                },
+            )
         };
         out.par_chunks_mut(TASK_ROWS * d).zip(x.par_chunks(TASK_ROWS * d)).for_each(rows);
         Ok((CpuStorage::F32(out), lx.shape().clone()))
     }
 
-    fn bwd(&self, x: &Tensor, w: &Tensor, _: &Tensor, dy: &Tensor) -> Result<(Option<Tensor>, Option<Tensor>)> {
+    fn bwd(
+        &self,
+        x: &Tensor,
+        w: &Tensor,
+        _: &Tensor,
+        dy: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
         let d = w.elem_count();
         let mut dx = vec![0f32; x.elem_count()];
         let shares: Vec<Vec<f32>> = with_data(x, |xs| {
@@ -89,7 +104,10 @@ impl CustomOp2 for RmsNorm {
                     let blocks = dx.par_chunks_mut(TASK_ROWS * d);
                     let blocks = blocks.zip(xs.par_chunks(TASK_ROWS * d)).zip(dys.par_chunks(TASK_ROWS * d));
                     let share = |((dx, x), dy): ((&mut [f32], &[f32]), &[f32])| {
-                        pulp::Arch::new().dispatch(|| self.backward_rows(x, ws, dy, dx))
+                        vectorised(
+                            #[inline(always)]
+                            || self.backward_rows(x, ws, dy, dx),
+                        )
                     };
                     Ok(blocks.map(share).collect())
                 })

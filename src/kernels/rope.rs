@@ -5,7 +5,7 @@ use std::sync::Arc;
 use candle_core::{CpuStorage, CustomOp1, Device, Layout, Result, Shape, Tensor};
 use rayon::prelude::*;
 
-use super::{contiguous, with_data};
+use super::{contiguous, vectorised, with_data};
 
 const TASK_ROWS: usize = 64;
 
@@ -63,20 +63,23 @@ impl Rope {
         let mut out = vec![0f32; x.len()];
         let blocks = out.par_chunks_mut(TASK_ROWS * row).zip(x.par_chunks(TASK_ROWS * row)).enumerate();
         blocks.for_each(|(block, (out, x))| {
-            pulp::Arch::new().dispatch(|| {
-                for (i, (out, x)) in out.chunks_exact_mut(row).zip(x.chunks_exact(row)).enumerate() {
-                    let at = (block * TASK_ROWS + i) * half;
-                    let (cos, sin) = (&self.table.cos[at..at + half], &self.table.sin[at..at + half]);
-                    for (out, x) in out.chunks_exact_mut(2 * half).zip(x.chunks_exact(2 * half)) {
-                        let ((oa, ob), (a, b)) = (out.split_at_mut(half), x.split_at(half));
-                        for k in 0..half {
-                            let s = sin[k] * direction;
-                            oa[k] = a[k] * cos[k] - b[k] * s;
-                            ob[k] = b[k] * cos[k] + a[k] * s;
+            vectorised(
+                #[inline(always)]
+                || {
+                    for (i, (out, x)) in out.chunks_exact_mut(row).zip(x.chunks_exact(row)).enumerate() {
+                        let at = (block * TASK_ROWS + i) * half;
+                        let (cos, sin) = (&self.table.cos[at..at + half], &self.table.sin[at..at + half]);
+                        for (out, x) in out.chunks_exact_mut(2 * half).zip(x.chunks_exact(2 * half)) {
+                            let ((oa, ob), (a, b)) = (out.split_at_mut(half), x.split_at(half));
+                            for k in 0..half {
+                                let s = sin[k] * direction;
+                                oa[k] = a[k] * cos[k] - b[k] * s;
+                                ob[k] = b[k] * cos[k] + a[k] * s;
+                            }
                         }
                     }
-                }
-            })
+                },
+            )
         });
         out
     }

@@ -3,13 +3,17 @@
 use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor};
 use rayon::prelude::*;
 
-use super::{contiguous, exp::exp, with_data};
+use super::{contiguous, exp::exp, vectorised, with_data};
 
 const TASK: usize = 1 << 14;
 
 /// `gate`, `up` of one shape -> `silu(gate) * up`.
 pub fn swiglu(gate: &Tensor, up: &Tensor) -> Result<Tensor> {
-    if gate.device().is_cpu() { gate.contiguous()?.apply_op2(&up.contiguous()?, SwiGlu) } else { composed(gate, up) }
+    if gate.device().is_cpu() {
+        gate.contiguous()?.apply_op2(&up.contiguous()?, SwiGlu)
+    } else {
+        composed(gate, up)
+    }
 }
 
 fn composed(gate: &Tensor, up: &Tensor) -> Result<Tensor> {
@@ -28,7 +32,13 @@ impl CustomOp2 for SwiGlu {
         "swiglu"
     }
 
-    fn cpu_fwd(&self, g: &CpuStorage, lg: &Layout, u: &CpuStorage, lu: &Layout) -> Result<(CpuStorage, Shape)> {
+    fn cpu_fwd(
+        &self,
+        g: &CpuStorage,
+        lg: &Layout,
+        u: &CpuStorage,
+        lu: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
         let (gate, up) = (contiguous(g, lg)?, contiguous(u, lu)?);
         if gate.len() != up.len() {
             candle_core::bail!("swiglu: gate {:?} against up {:?}", lg.shape(), lu.shape());
@@ -36,16 +46,25 @@ impl CustomOp2 for SwiGlu {
         let mut out = vec![0f32; gate.len()];
         let blocks = out.par_chunks_mut(TASK).zip(gate.par_chunks(TASK)).zip(up.par_chunks(TASK));
         blocks.for_each(|((out, gate), up)| {
-            pulp::Arch::new().dispatch(|| {
-                for ((o, &g), &u) in out.iter_mut().zip(gate).zip(up) {
-                    *o = g * sigmoid(g) * u;
-                }
-            })
+            vectorised(
+                #[inline(always)]
+                || {
+                    for ((o, &g), &u) in out.iter_mut().zip(gate).zip(up) {
+                        *o = g * sigmoid(g) * u;
+                    }
+                },
+            )
         });
         Ok((CpuStorage::F32(out), lg.shape().clone()))
     }
 
-    fn bwd(&self, g: &Tensor, u: &Tensor, _: &Tensor, dy: &Tensor) -> Result<(Option<Tensor>, Option<Tensor>)> {
+    fn bwd(
+        &self,
+        g: &Tensor,
+        u: &Tensor,
+        _: &Tensor,
+        dy: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
         let n = g.elem_count();
         let (mut dg, mut du) = (vec![0f32; n], vec![0f32; n]);
         with_data(g, |gate| {
@@ -54,13 +73,16 @@ impl CustomOp2 for SwiGlu {
                     let blocks = dg.par_chunks_mut(TASK).zip(du.par_chunks_mut(TASK));
                     let inputs = gate.par_chunks(TASK).zip(up.par_chunks(TASK)).zip(dy.par_chunks(TASK));
                     blocks.zip(inputs).for_each(|((dg, du), ((gate, up), dy))| {
-                        pulp::Arch::new().dispatch(|| {
-                            for i in 0..dg.len() {
-                                let s = sigmoid(gate[i]);
-                                du[i] = dy[i] * gate[i] * s;
-                                dg[i] = dy[i] * up[i] * s * (1.0 + gate[i] * (1.0 - s));
-                            }
-                        })
+                        vectorised(
+                            #[inline(always)]
+                            || {
+                                for i in 0..dg.len() {
+                                    let s = sigmoid(gate[i]);
+                                    du[i] = dy[i] * gate[i] * s;
+                                    dg[i] = dy[i] * up[i] * s * (1.0 + gate[i] * (1.0 - s));
+                                }
+                            },
+                        )
                     });
                     Ok(())
                 })

@@ -39,7 +39,10 @@ pub(crate) fn check_gradients(
         let h = 1e-2;
         let numeric = (along(h)? - along(-h)?) / (2.0 * h as f32);
         let analytic = (ours * &direction)?.sum_all()?.to_scalar::<f32>()?;
-        assert!((numeric - analytic).abs() < 2e-2 * (1.0 + analytic.abs()), "{i}: {numeric} against {analytic}");
+        assert!(
+            (numeric - analytic).abs() < 2e-2 * (1.0 + analytic.abs()),
+            "{i}: {numeric} against {analytic}"
+        );
     }
     Ok(())
 }

@@ -120,7 +120,8 @@ impl Config {
 
     /// Reads and checks `config.json`.
     pub fn read(path: &Path) -> Result<Self, ModelError> {
-        let text = std::fs::read_to_string(path).map_err(|source| ModelError::Read { path: path.into(), source })?;
+        let text =
+            std::fs::read_to_string(path).map_err(|source| ModelError::Read { path: path.into(), source })?;
         let config: Self = serde_json::from_str(&text)
             .map_err(|e| ModelError::Config { path: path.into(), reason: e.to_string() })?;
         config.check().map_err(|reason| ModelError::Config { path: path.into(), reason })?;

@@ -221,7 +221,12 @@ impl Decoder {
     }
 
     /// As [`Decoder::hidden`] without a cache, keeping no gradient: for old and reference log-probabilities.
-    pub fn hidden_frozen(&self, tokens: &[u32], positions: &[u32], visibility: &Arc<Visibility>) -> Result<Tensor> {
+    pub fn hidden_frozen(
+        &self,
+        tokens: &[u32],
+        positions: &[u32],
+        visibility: &Arc<Visibility>,
+    ) -> Result<Tensor> {
         self.run(&self.frozen, tokens, positions, visibility, None)
     }
 

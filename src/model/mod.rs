@@ -70,7 +70,9 @@ pub enum ModelError {
         got: Vec<usize>,
     },
     /// Neither a folder nor a file nor the embedded model.
-    #[error("model {name:?}: no such folder or file (a folder in Hugging Face form, a .gguf file, or `embedded`)")]
+    #[error(
+        "model {name:?}: no such folder or file (a folder in Hugging Face form, a .gguf file, or `embedded`)"
+    )]
     NotFound {
         /// What was asked for.
         name: String,

@@ -34,7 +34,8 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, ModelError> {
     if !path.is_file() {
         return Err(ModelError::NoWeights { path: folder.into() });
     }
-    let text = std::fs::read_to_string(&path).map_err(|source| ModelError::Read { path: path.clone(), source })?;
+    let text =
+        std::fs::read_to_string(&path).map_err(|source| ModelError::Read { path: path.clone(), source })?;
     shards(&text)
         .map(|names| names.into_iter().map(|name| folder.join(name)).collect())
         .map_err(|reason| ModelError::Weights { path, reason })
@@ -65,8 +66,11 @@ pub fn save(decoder: &Decoder, folder: &Path, dtype: DType) -> Result<(), ModelE
     config["torch_dtype"] = if dtype == DType::BF16 { "bfloat16" } else { "float32" }.into();
     write(path, format!("{config:#}\n"))?;
     let path = folder.join(SINGLE);
-    let tensors: Vec<(String, Tensor)> =
-        decoder.weights()?.into_iter().map(|(n, t)| Ok((n, t.to_dtype(dtype)?))).collect::<Result<_, ModelError>>()?;
+    let tensors: Vec<(String, Tensor)> = decoder
+        .weights()?
+        .into_iter()
+        .map(|(n, t)| Ok((n, t.to_dtype(dtype)?)))
+        .collect::<Result<_, ModelError>>()?;
     // transformers refuses a file without this entry.
     let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
     safetensors::serialize_to_file(tensors, Some(metadata), &path)

@@ -82,8 +82,10 @@ pub struct MicroBatch {
 impl MicroBatch {
     /// Packs `sequences[range]`.
     pub fn new(sequences: &[Sequence], range: Range<usize>) -> std::result::Result<Self, TargetError> {
-        let members: Vec<Member> =
-            sequences[range.clone()].iter().map(|s| Member { tokens: &s.tokens, layout: &s.layout }).collect();
+        let members: Vec<Member> = sequences[range.clone()]
+            .iter()
+            .map(|s| Member { tokens: &s.tokens, layout: &s.layout })
+            .collect();
         let packed = pack(&members);
         let (mut predictors, mut draws, mut actions) = (Vec::new(), Vec::new(), Vec::new());
         for (member, sequence) in range.enumerate() {
@@ -126,7 +128,11 @@ impl MicroBatch {
     }
 
     /// The same without gradient, as vectors: (log-probabilities, entropies).
-    pub fn log_probs_frozen(&self, decoder: &Decoder, controls: &Arc<Controls>) -> Result<(Vec<f32>, Vec<f32>)> {
+    pub fn log_probs_frozen(
+        &self,
+        decoder: &Decoder,
+        controls: &Arc<Controls>,
+    ) -> Result<(Vec<f32>, Vec<f32>)> {
         let hidden = decoder.hidden_frozen(&self.tokens, &self.positions, &self.visibility)?;
         columns(&self.read_out(&hidden, decoder, controls)?)
     }

@@ -139,14 +139,22 @@ fn run_arm(
     let newest = run.newest(&arm.name)?;
     let model = match &newest {
         Some((folder, _)) => Pretrained::from_folder(folder, device)?,
-        None => {
-            open_arm_base(recipe, arm, device)?
-        }
+        None => open_arm_base(recipe, arm, device)?,
     };
     let sampling = SamplingParams { seed: recipe.seed, ..arm.sampling(&recipe.sampling) };
     let (structure, engine) = (arm.structure, recipe.engine);
-    let mut session =
-        Session { model, structure, sampling, engine, run, reference: None, sinks, save_every: 0, steps_before: 0, saved: None };
+    let mut session = Session {
+        model,
+        structure,
+        sampling,
+        engine,
+        run,
+        reference: None,
+        sinks,
+        save_every: 0,
+        steps_before: 0,
+        saved: None,
+    };
     for (index, stage) in arm.stages.iter().enumerate() {
         let seed = stage_seed(recipe.seed, arm_index, index);
         let (arm_name, name, steps) = (arm.name.clone(), stage.name.clone(), stage.steps());
@@ -203,7 +211,13 @@ fn open_arm_base(recipe: &Recipe, arm: &Arm, device: &Device) -> Result<Pretrain
 }
 
 /// The weights at the start of the stage that the session is in, of which `done` steps are done.
-fn stage_start(session: &Session, recipe: &Recipe, arm: &Arm, done: usize, device: &Device) -> Result<Decoder> {
+fn stage_start(
+    session: &Session,
+    recipe: &Recipe,
+    arm: &Arm,
+    done: usize,
+    device: &Device,
+) -> Result<Decoder> {
     if done == 0 {
         let now = &session.model.decoder;
         return Ok(Decoder::new(now.config().clone(), &now.weights()?)?);

@@ -80,7 +80,9 @@ impl Demonstrations {
                 };
                 Ok(tasks.take(n).map(write).collect())
             }
-            Self::Rows(rows) => Ok(epoch_indices(rows.len(), seed, step * n, n).map(|i| rows[i].clone()).collect()),
+            Self::Rows(rows) => {
+                Ok(epoch_indices(rows.len(), seed, step * n, n).map(|i| rows[i].clone()).collect())
+            }
         }
     }
 
@@ -131,12 +133,15 @@ pub fn sequence(
     structure: Option<Structure>,
 ) -> std::result::Result<Sequence, String> {
     let prompt = model.prompt(&row.problem.problem).map_err(|e| e.to_string())?;
-    let response = model.tokenizer.encode_response(&row.response).map_err(|e| ModelError::from(e).to_string())?;
+    let response =
+        model.tokenizer.encode_response(&row.response).map_err(|e| ModelError::from(e).to_string())?;
     let structure = structure.unwrap_or(Structure::Causal);
     let parsed = parse(&prompt, &response, controls, structure).map_err(|e| e.to_string())?;
     let limit = model.decoder.config().max_position_embeddings;
     match parsed.layout.positions().iter().max() {
-        Some(&last) if last as usize >= limit => Err(format!("position {last} is beyond the model's limit {limit}")),
+        Some(&last) if last as usize >= limit => {
+            Err(format!("position {last} is beyond the model's limit {limit}"))
+        }
         _ => Ok(parsed.into()),
     }
 }

@@ -16,6 +16,7 @@ use std::time::Instant;
 
 use candle_core::Tensor;
 
+use super::Result;
 use super::advantage::{advantages, all_equal};
 use super::batch::{MicroBatch, Sequence, columns, split};
 use super::curriculum::Session;
@@ -24,7 +25,6 @@ use super::metrics::{StageId, StepMetrics};
 use super::optim::{AdamW, Gradients};
 use super::problems::Problems;
 use super::recipe::GrpoConfig;
-use super::Result;
 use crate::data::Problem;
 use crate::engine::{EngineStats, Observer, SamplingParams};
 use crate::eval::{Rollout, rollouts};
@@ -44,7 +44,9 @@ pub fn grpo(
     let clip = Clip { epsilon_low: config.epsilon_low, epsilon_high: config.epsilon_high, beta: config.beta };
     let reference = session.reference.take();
     if sampling.top_p < 1.0 || sampling.top_k > 0 {
-        session.message("top_p or top_k cuts the sampled distribution, the trainer's is whole: gradients are biased");
+        session.message(
+            "top_p or top_k cuts the sampled distribution, the trainer's is whole: gradients are biased",
+        );
     }
     for step in first..config.steps {
         // Sample and judge.
@@ -56,7 +58,9 @@ pub fn grpo(
         let mut sequences = Vec::new();
         let (mut advantage, mut old) = (Vec::new(), Vec::new());
         for group in collected.groups.iter().filter(|g| !all_equal(&g.rewards())) {
-            for (response, value) in group.responses.iter().zip(advantages(&group.rewards(), config.scale_rewards)) {
+            for (response, value) in
+                group.responses.iter().zip(advantages(&group.rewards(), config.scale_rewards))
+            {
                 let trace = &response.rollout.trace;
                 if config.mask_truncated && trace.truncated() {
                     continue;
@@ -171,7 +175,8 @@ fn collect(
         collected.stats.merge(&stats);
         collected.rounds = round;
         for (problem, group) in drawn.into_iter().zip(groups) {
-            let score = |rollout: Rollout| Response { score: config.reward.score(step, &rollout.judged), rollout };
+            let score =
+                |rollout: Rollout| Response { score: config.reward.score(step, &rollout.judged), rollout };
             let group = Group { problem, responses: group.into_iter().map(score).collect() };
             if all_equal(&group.rewards()) {
                 collected.equal += 1;

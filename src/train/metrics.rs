@@ -40,7 +40,13 @@ pub struct StepMetrics {
 impl StepMetrics {
     /// An empty record of step `step` (from 0).
     pub fn new(stage: &StageId, step: usize) -> Self {
-        Self { arm: stage.arm.clone(), stage: stage.name.clone(), step: step + 1, steps: stage.steps, values: vec![] }
+        Self {
+            arm: stage.arm.clone(),
+            stage: stage.name.clone(),
+            step: step + 1,
+            steps: stage.steps,
+            values: vec![],
+        }
     }
 
     /// Adds a number.
@@ -65,7 +71,10 @@ impl StepMetrics {
         record.insert("stage".into(), self.stage.clone().into());
         record.insert("step".into(), self.step.into());
         for (name, value) in &self.values {
-            record.insert((*name).into(), serde_json::Number::from_f64(*value).map_or(Value::Null, Value::Number));
+            record.insert(
+                (*name).into(),
+                serde_json::Number::from_f64(*value).map_or(Value::Null, Value::Number),
+            );
         }
         Value::Object(record)
     }

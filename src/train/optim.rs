@@ -116,10 +116,18 @@ pub struct AdamW {
 
 impl AdamW {
     /// Takes one step at learning rate `lr` and returns the gradient's norm before clipping.
-    pub fn step(&mut self, decoder: &Decoder, grads: &Gradients, config: &OptimConfig, lr: f64) -> Result<f64> {
+    pub fn step(
+        &mut self,
+        decoder: &Decoder,
+        grads: &Gradients,
+        config: &OptimConfig,
+        lr: f64,
+    ) -> Result<f64> {
         let norm = grads.norm()?;
         if !norm.is_finite() {
-            candle_core::bail!("the gradient's norm is {norm}: training diverged (a lower learning rate may help)");
+            candle_core::bail!(
+                "the gradient's norm is {norm}: training diverged (a lower learning rate may help)"
+            );
         }
         self.steps += 1;
         let clip = config.max_grad_norm;

@@ -22,13 +22,17 @@ impl Problems {
             rows.truncate(data.limit.unwrap_or(usize::MAX));
             return Ok(Self::Rows(rows));
         }
-        Ok(Self::Countdown(data.countdown.clone().unwrap_or(CountdownSource { tiers: vec![], weights: None })))
+        Ok(Self::Countdown(
+            data.countdown.clone().unwrap_or(CountdownSource { tiers: vec![], weights: None }),
+        ))
     }
 
     /// The `n` problems of a draw; a step's first draw and its resampling rounds have numbers of their own.
     pub fn draw(&self, seed: u64, number: usize, n: usize) -> Result<Vec<Problem>> {
         match self {
-            Self::Countdown(source) => Ok(source.problems(Split::Train, seed.wrapping_add(number as u64), n)?),
+            Self::Countdown(source) => {
+                Ok(source.problems(Split::Train, seed.wrapping_add(number as u64), n)?)
+            }
             Self::Rows(rows) => {
                 Ok(epoch_indices(rows.len(), seed, number * n, n).map(|i| rows[i].clone()).collect())
             }

@@ -351,7 +351,8 @@ impl Recipe {
         for &tier in evaluation.countdown.iter().flat_map(|c| &c.tiers) {
             let source = CountdownSource { tiers: vec![tier], weights: None };
             let problems = source.problems(Split::Test, self.seed, evaluation.problems)?;
-            let trained = self.rl_data().any(|d| d.countdown.as_ref().is_some_and(|c| c.tiers.contains(&tier)));
+            let trained =
+                self.rl_data().any(|d| d.countdown.as_ref().is_some_and(|c| c.tiers.contains(&tier)));
             tiers.push(Tier { name: tier.name().into(), problems, trained });
         }
         for file in &evaluation.files {
@@ -404,7 +405,10 @@ impl SftConfig {
                 Err("data.parallel: the arm has no `structure`, so its model has no tags".into())
             }
             (Some(_), None) => {
-                data.sequential.iter().try_for_each(|o| o.check()).map_err(|e| format!("data.sequential.{e}"))?;
+                data.sequential
+                    .iter()
+                    .try_for_each(|o| o.check())
+                    .map_err(|e| format!("data.sequential.{e}"))?;
                 data.parallel.iter().try_for_each(|o| o.check()).map_err(|e| format!("data.parallel.{e}"))
             }
             _ => Err("data: expected exactly one of `countdown` and `file`".into()),
@@ -418,7 +422,9 @@ impl GrpoConfig {
         positive("micro_batch_tokens", self.micro_batch_tokens)?;
         if self.num_generations < 2 {
             let got = self.num_generations;
-            return Err(format!("num_generations: expected at least 2 (a group is compared with itself), got {got}"));
+            return Err(format!(
+                "num_generations: expected at least 2 (a group is compared with itself), got {got}"
+            ));
         }
         match (&self.data.countdown, &self.data.file) {
             (Some(_), None) | (None, Some(_)) => Ok(()),
@@ -467,7 +473,8 @@ fn enter<'a>(at: &'a mut toml::Value, key: &str) -> std::result::Result<&'a mut 
         }
         toml::Value::Array(list) => {
             let count = list.len();
-            let index: usize = key.parse().map_err(|_| format!("expected an index below {count}, got {key:?}"))?;
+            let index: usize =
+                key.parse().map_err(|_| format!("expected an index below {count}, got {key:?}"))?;
             list.get_mut(index).ok_or(format!("expected an index below {count}, got {index}"))
         }
         other => Err(format!("{key:?} lies below a value of type {}", other.type_str())),

@@ -75,7 +75,12 @@ struct Part {
 }
 
 /// Weighted negative log-likelihood of a micro-batch; the weights of a whole step sum to one.
-fn forward(session: &Session, micro: &MicroBatch, weights: &[Vec<f32>], controls: &Arc<Controls>) -> Result<Part> {
+fn forward(
+    session: &Session,
+    micro: &MicroBatch,
+    weights: &[Vec<f32>],
+    controls: &Arc<Controls>,
+) -> Result<Part> {
     let scored = micro.log_probs(&session.model.decoder, controls)?; // [actions, 2]
     let weights: Vec<f32> = micro.actions().iter().map(|a| weights[a.sequence][a.token]).collect();
     let weights = Tensor::new(weights, scored.device())?;

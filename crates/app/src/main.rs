@@ -11,6 +11,7 @@ use clap::Parser;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    parallel_r1::kernels::calm_candle();
     match cmd::Cli::parse().run() {
         Ok(code) => code,
         Err(error) => {

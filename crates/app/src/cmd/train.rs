@@ -44,7 +44,8 @@ impl Sink for Watch {
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let text = std::fs::read_to_string(&self.recipe).with_context(|| self.recipe.display().to_string())?;
+        let text =
+            std::fs::read_to_string(&self.recipe).with_context(|| self.recipe.display().to_string())?;
         let name = self.recipe.display().to_string();
         let folder = self.recipe.parent().unwrap_or("".as_ref());
         let recipe = Recipe::parse(&name, &text, &self.set, folder)?;
