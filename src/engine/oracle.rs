@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::layout::{QueryBlock, Structure, parse};
-use crate::prompt::tags::{AllowedSet, Control, Grammar, Tag};
+use crate::prompt::tags::{Control, Grammar, Tag};
 
 const VOCAB: usize = 20;
 const END: u32 = 6;
@@ -120,6 +120,7 @@ fn check_trace(trace: &Trace, model: &HashModel, params: &SamplingParams) {
     assert!(layout.positions().iter().all(|&position| (position as usize) < model.positions));
     assert!(trace.blocks() <= params.max_blocks);
     check_text(trace, params);
+    check_path_lengths(trace, params);
     check_logprobs(trace, model, params);
 }
 
@@ -151,6 +152,23 @@ fn check_text(trace: &Trace, params: &SamplingParams) {
     match trace.structure {
         Structure::PathWindow => assert!(forced <= 2 * trace.cut_paths(), "only closing tags differ"),
         Structure::Causal => assert_eq!(forced, trace.forced_tokens()),
+    }
+}
+
+/// No path is longer than it may be. (A causal path may be, by a block inside it.)
+fn check_path_lengths(trace: &Trace, params: &SamplingParams) {
+    let longest = params.max_path_tokens.unwrap_or(usize::MAX);
+    let mut began = Vec::new();
+    for (at, &token) in trace.response().iter().enumerate() {
+        match controls().which(token) {
+            Some(Control::Tag(Tag::Path)) => began.push(at),
+            Some(Control::Tag(Tag::EndPath)) => {
+                let len = at + 1 - began.pop().expect("grammatical");
+                let bounded = trace.structure == Structure::PathWindow || params.max_nesting == 1;
+                assert!(!bounded || len <= longest, "a path of {len} tokens, at most {longest}");
+            }
+            _ => {}
+        }
     }
 }
 
@@ -452,12 +470,4 @@ fn cancelling_keeps_what_is_complete() {
         assert_eq!(engine.stats().reread_tokens, 0);
         some.iter().flatten().for_each(|trace| check_trace(trace, &model, &params));
     }
-}
-
-#[test]
-fn the_set_of_a_block_s_first_path_counts_causal_blocks() {
-    let first_path = AllowedSet::NONE.with(Control::Tag(Tag::Path));
-    let mut grammar = Grammar::new(&controls());
-    grammar.push(0).unwrap();
-    assert_eq!(grammar.allowed(), first_path);
 }

@@ -107,7 +107,8 @@ pub fn train(recipe: &Recipe, run: &RunFolder, sinks: &mut dyn Sink, device: &De
     let before: f64 = run.read_json("seconds.json")?.unwrap_or(0.0);
     let tiers = recipe.tiers()?;
     let mut columns = Columns { run, tiers: &tiers, recipe, results: vec![] };
-    if !tiers.is_empty() {
+    // Random weights answer nothing, at length.
+    if !tiers.is_empty() && recipe.model.init.is_none() {
         let base = open_base(recipe, device)?;
         let sequential = Arm { name: "base".into(), structure: None, stages: vec![] };
         columns.evaluate("base", &base, &sequential.sampling(&recipe.sampling), sinks)?;
