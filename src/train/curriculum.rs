@@ -188,7 +188,9 @@ fn run_arm(
             session.saved = None;
         }
         session.steps_before += steps;
-        columns.evaluate(&column, &session.model, &session.sampling, session.sinks)?;
+        if stage.evaluate {
+            columns.evaluate(&column, &session.model, &session.sampling, session.sinks)?;
+        }
     }
     Ok(())
 }

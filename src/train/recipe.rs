@@ -113,6 +113,9 @@ pub struct Stage {
     /// A checkpoint every so many steps, besides the one at its end; 0 for that one alone.
     #[serde(default)]
     pub save_every: usize,
+    /// Whether the model is evaluated at its end.
+    #[serde(default = "yes")]
+    pub evaluate: bool,
     /// What it does: exactly one of `sft` and `grpo`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sft: Option<SftConfig>,
@@ -291,7 +294,8 @@ pub struct Tier {
 
 impl Recipe {
     /// Reads a recipe; `overrides` are `a.b=c` pairs in TOML's own notation (a bare word is a string, a number in
-    /// the path is an index). Relative files in it are looked up beside the recipe.
+    /// the path is an index). Files in it are looked up beside the recipe, then in the
+    /// current folder.
     pub fn parse(name: &str, text: &str, overrides: &[String], folder: &Path) -> Result<Self> {
         let wrong = |e: toml::de::Error| TrainError::Recipe { recipe: name.into(), reason: e.to_string() };
         let mut table: toml::Table = text.parse().map_err(wrong)?;
@@ -308,8 +312,9 @@ impl Recipe {
 
     fn resolve_files(&mut self, folder: &Path) {
         let resolve = |file: &mut PathBuf| {
-            if file.is_relative() {
-                *file = folder.join(&*file);
+            let beside = folder.join(&*file);
+            if beside.exists() || !file.exists() {
+                *file = beside;
             }
         };
         if self.model.path != EMBEDDED {
