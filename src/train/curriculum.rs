@@ -51,7 +51,7 @@ impl Session<'_> {
                 arm: stage.arm.clone(),
                 stage: stage.index,
                 step: metrics.step,
-                total_steps: self.steps_before + metrics.step,
+                total_steps: stage.steps_before + metrics.step,
                 optimizer_steps: optim.steps(),
             };
             let place = self.run.save(&self.model, optim, &state)?;
@@ -159,7 +159,7 @@ fn run_arm(
     for (index, stage) in arm.stages.iter().enumerate() {
         let seed = stage_seed(recipe.seed, arm_index, index);
         let (arm_name, name, steps) = (arm.name.clone(), stage.name.clone(), stage.steps());
-        let id = StageId { arm: arm_name, name, index, seed, steps };
+        let id = StageId { arm: arm_name, name, index, seed, steps, steps_before: session.steps_before };
         let done = newest.as_ref().map_or(0, |(_, at)| match at.stage.cmp(&index) {
             std::cmp::Ordering::Less => 0,
             std::cmp::Ordering::Equal => at.step,

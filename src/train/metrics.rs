@@ -21,6 +21,8 @@ pub struct StageId {
     pub seed: u64,
     /// Its steps.
     pub steps: usize,
+    /// Steps of the arm's earlier stages.
+    pub steps_before: usize,
 }
 
 /// What was measured in one step.
@@ -131,7 +133,8 @@ mod tests {
 
     #[test]
     fn a_record_is_flat_and_not_a_number_is_null() {
-        let stage = StageId { arm: "a".into(), name: "s".into(), index: 0, seed: 0, steps: 5 };
+        let stage =
+            StageId { arm: "a".into(), name: "s".into(), index: 0, seed: 0, steps: 5, steps_before: 0 };
         let mut metrics = StepMetrics::new(&stage, 2);
         metrics.set("loss", 0.5);
         metrics.set("entropy", f64::NAN);

@@ -12,6 +12,7 @@ pub mod optim;
 pub mod problems;
 pub mod recipe;
 pub mod sft;
+pub mod tensorboard;
 
 use std::path::PathBuf;
 

@@ -490,3 +490,109 @@ fn parse_value(text: &str) -> toml::Value {
     let wrapped = format!("v = {text}").parse::<toml::Table>().ok().and_then(|mut t| t.remove("v"));
     wrapped.unwrap_or_else(|| toml::Value::String(text.into()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMOKE: &str = include_str!("../../recipes/countdown/smoke.toml");
+
+    fn parse(text: &str, overrides: &[&str]) -> Result<Recipe> {
+        let overrides: Vec<String> = overrides.iter().map(|s| s.to_string()).collect();
+        Recipe::parse("test.toml", text, &overrides, Path::new(""))
+    }
+
+    fn message(text: &str, overrides: &[&str]) -> String {
+        parse(text, overrides).map(|_| ()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn every_recipe_in_the_repository_is_sound() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("recipes");
+        let mut count = 0;
+        for family in std::fs::read_dir(folder).unwrap().flatten().filter(|e| e.path().is_dir()) {
+            for file in std::fs::read_dir(family.path()).unwrap().flatten() {
+                let text = std::fs::read_to_string(file.path()).unwrap();
+                let name = file.path().display().to_string();
+                Recipe::parse(&name, &text, &[], &family.path()).unwrap_or_else(|e| panic!("{e}"));
+                count += 1;
+            }
+        }
+        assert!(count >= 4, "{count} recipes");
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_its_line() {
+        let text = SMOKE.replace("num_paths = 3", "num_path = 3");
+        let message = message(&text, &[]);
+        assert!(
+            message.contains("num_path") && message.contains("test.toml") && message.contains('|'),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn overrides_change_numbers_words_and_list_entries() {
+        let recipe = parse(
+            SMOKE,
+            &[
+                "seed=7",
+                "arms.0.stages.0.sft.steps=9",
+                "model.path=somewhere",
+                "sampling.path_temperature=0.5",
+            ],
+        )
+        .unwrap();
+        assert_eq!(recipe.seed, 7);
+        assert_eq!(recipe.arms[0].stages[0].steps(), 9);
+        assert_eq!(recipe.model.path, "somewhere");
+        assert_eq!(recipe.sampling.path_temperature, Some(0.5));
+    }
+
+    #[test]
+    fn overrides_that_do_not_fit_say_why() {
+        for (argument, word) in [
+            ("seed", "key=value"),
+            ("=3", "key before"),
+            ("arms.9.name=x", "index below 3"),
+            ("arms.x.name=x", "index below 3"),
+            ("seed.x=1", "below a value"),
+            ("sampling.num_pathz=1", "num_pathz"),
+        ] {
+            let message = message(SMOKE, &[argument]);
+            assert!(message.contains(word), "{argument}: {message}");
+        }
+    }
+
+    #[test]
+    fn impossible_settings_name_the_key() {
+        for (argument, word) in [
+            ("arms=[]", "arms: expected at least one"),
+            ("arms.1.name=parallel", "arms.1.name"),
+            ("arms.1.name=a/b", "arms.1.name"),
+            ("arms.0.stages.1.grpo.num_generations=1", "arms.0.stages.1.grpo.num_generations"),
+            ("arms.0.stages.1.grpo.prompts=0", "arms.0.stages.1.grpo.prompts"),
+            ("arms.0.stages.0.sft.batch_size=0", "arms.0.stages.0.sft.batch_size"),
+            ("arms.0.stages.0.sft.data.file=x.jsonl", "exactly one of `countdown` and `file`"),
+            (
+                "arms.0.stages.0.sft.data.sequential.look_back=0.1",
+                "exactly one of `sequential` and `parallel`",
+            ),
+            ("arms.2.stages.0.name=a b", "arms.2.stages.0.name"),
+            ("sampling.temperature=-1", "sampling.temperature"),
+            ("evaluation.samples=0", "evaluation.samples"),
+        ] {
+            let message = message(SMOKE, &[argument]);
+            assert!(message.contains(word), "{argument}: {message}");
+        }
+    }
+
+    #[test]
+    fn tiers_that_reinforcement_learning_used_are_marked() {
+        let mut recipe = parse(SMOKE, &["evaluation.countdown.tiers=[\"3\", \"4-hard\"]"]).unwrap();
+        let trained: Vec<bool> = recipe.tiers().unwrap().iter().map(|t| t.trained).collect();
+        assert_eq!(trained, [true, false]);
+        recipe.arms.clear();
+        assert!(recipe.tiers().unwrap().iter().all(|t| !t.trained));
+    }
+}

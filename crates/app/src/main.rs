@@ -1,6 +1,24 @@
 //! `parallel-r1`: teaches language models to think in parallel, and runs them so.
+//!
+//! `cmd` has one file a verb. Beside it stands what they share: `recipes` (which recipe a name means), `sampling` (the
+//! flags of sampling), `branches` (a response with parallel paths, drawn as it comes), `response` (the same as JSON),
+//! `progress` (bars on stderr), `table`, `lock` and `interrupt` (one process a run, and a clean end), and `failure` (what
+//! a person reads when something goes wrong).
+//!
+//! Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 failed, 2 called wrongly.
 
+#![forbid(unsafe_code)]
+
+mod branches;
 mod cmd;
+mod failure;
+mod interrupt;
+mod lock;
+mod progress;
+mod recipes;
+mod response;
+mod sampling;
+mod table;
 
 use std::process::ExitCode;
 
@@ -13,10 +31,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     parallel_r1::kernels::calm_candle();
     match cmd::Cli::parse().run() {
-        Ok(code) => code,
-        Err(error) => {
-            anstream::eprintln!("{}error:{:#} {error:#}", cmd::ERROR_STYLE, cmd::ERROR_STYLE);
-            ExitCode::FAILURE
-        }
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failure::report(&error),
     }
 }

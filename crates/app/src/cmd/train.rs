@@ -1,58 +1,225 @@
 //! `train`: runs a recipe.
 
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::io::{Write, stdout};
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use parallel_r1::train::checkpoint::RunFolder;
+use parallel_r1::train::curriculum::{self, Summary};
 use parallel_r1::train::metrics::{JsonLines, Sink, StageId, StepMetrics};
 use parallel_r1::train::recipe::Recipe;
-use parallel_r1::train::{Result, curriculum};
+use parallel_r1::train::{Result, TrainError};
 
-/// Trains a model by a recipe.
+use super::DEVICE;
+use super::generate::print_json;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::lock::Lock;
+use crate::progress::Progress;
+use crate::recipes::{DEFAULT, Source};
+use crate::table::aligned;
+
+/// Train a model by a recipe
+///
+/// Without arguments: the whole curriculum on the embedded model, compared with a sequential model of the same budget.
+/// The run folder holds the resolved recipe, metrics.jsonl, sampled traces, summary.json and, in checkpoints/ARM/step-N,
+/// models that `generate` and `eval` take. Ctrl-C ends the run at the next step with a checkpoint.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    parallel-r1 train\n  \
+    parallel-r1 train --set seed=2 --set arms.0.stages.0.sft.steps=100 --out runs/two\n  \
+    parallel-r1 train --resume --out runs/two\n  \
+    parallel-r1 train recipes/gsm8k/smollm2.toml")]
 pub(crate) struct Args {
-    /// The recipe, a TOML file.
-    recipe: PathBuf,
-    /// Changes a key of the recipe.
-    #[arg(long = "set", value_name = "a.b=c")]
+    /// A TOML file, or a built-in recipe: countdown, countdown/smoke, countdown/base [default: countdown]
+    recipe: Option<String>,
+    /// Change a key of the recipe; may be given several times. Lists are counted from 0
+    #[arg(long, value_name = "a.b=c")]
     set: Vec<String>,
-    /// The run folder.
-    #[arg(long)]
-    out: PathBuf,
-    /// Goes on with the run in the folder.
+    /// The run folder [default: runs/RECIPE-N, with the next free N]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Go on with the run in the folder (without --out: the newest run of the recipe) from its newest checkpoint
+    ///
+    /// Without RECIPE, the run's own recipe is used. Where there is no checkpoint yet, the run starts; a finished run is
+    /// left as it is.
     #[arg(long)]
     resume: bool,
+    /// Print the summary as JSON instead of the table
+    #[arg(long)]
+    json: bool,
+    /// Print the recipe as it would run, and stop
+    #[arg(long)]
+    show: bool,
 }
 
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let default = Source::find(self.recipe.as_deref().unwrap_or(DEFAULT))?;
+        let runs = Runs::of(&default.stem);
+        let newest = || runs.newest().filter(|_| self.resume);
+        let out = self.out.clone().or_else(newest);
+        let kept = out.as_deref().filter(|_| self.resume).map(|out| out.join("recipe.toml"));
+        let kept = kept.filter(|file| file.is_file());
+        let source = match &kept {
+            Some(file) if self.recipe.is_none() => Source::read(file)?,
+            _ => default,
+        };
+        let recipe = Recipe::parse(&source.name, &source.text, &self.set, &source.folder)?;
+        let text = toml::to_string(&recipe)?;
+        if self.show {
+            return Ok(write!(stdout(), "{text}")?);
+        }
+        if let Some(file) = kept.filter(|file| std::fs::read_to_string(file).is_ok_and(|old| old != text)) {
+            eprintln!(
+                "note: the recipe is not the one in {}; the run goes on with the new one",
+                file.display()
+            );
+        }
+        let out = out.map_or_else(|| runs.make(), Ok)?;
+        let summary = self.train(&recipe, &out)?;
+        if self.json { print_json(&summary) } else { print(&summary, &out) }
+    }
+
+    fn train(&self, recipe: &Recipe, out: &Path) -> anyhow::Result<Summary> {
+        let _lock = Lock::take(out)?;
+        let finished = out.join("summary.json");
+        if self.resume && finished.is_file() {
+            eprintln!("{}: this run is finished", out.display());
+            let text = std::fs::read_to_string(&finished)?;
+            return serde_json::from_str(&text).with_context(|| finished.display().to_string());
+        }
+        let run = RunFolder::open(out, recipe, self.resume)?;
+        eprintln!("run folder {}", out.display());
+        let mut watch = Watch {
+            file: JsonLines::open(&run.file("metrics.jsonl"))?,
+            progress: Progress::new(),
+            interrupt: Interrupt::listen()?,
+        };
+        let result = curriculum::train(recipe, &run, &mut watch, &DEVICE);
+        drop(watch);
+        match result {
+            Err(TrainError::Cancelled) => Err(Failure::error(
+                "stopped, after a checkpoint was written",
+                format!("`parallel-r1 train --resume --out {}` goes on from it", out.display()),
+            )),
+            result => Ok(result?),
+        }
+    }
+}
+
+/// The folders of the runs of one recipe, `runs/NAME-N`.
+struct Runs<'a> {
+    name: &'a str,
+}
+
+impl<'a> Runs<'a> {
+    const FOLDER: &'static str = "runs";
+
+    fn of(name: &'a str) -> Self {
+        Self { name }
+    }
+
+    fn path(&self, number: usize) -> PathBuf {
+        Path::new(Self::FOLDER).join(format!("{}-{number}", self.name))
+    }
+
+    fn last(&self) -> usize {
+        let entries = std::fs::read_dir(Self::FOLDER).into_iter().flatten().flatten();
+        let number = |name: String| name.strip_prefix(self.name)?.strip_prefix('-')?.parse().ok();
+        entries.filter_map(|entry| number(entry.file_name().into_string().ok()?)).max().unwrap_or(0)
+    }
+
+    fn newest(&self) -> Option<PathBuf> {
+        Some(self.last()).filter(|last| *last > 0).map(|last| self.path(last))
+    }
+
+    /// Makes the next folder; another process that starts at the same time gets another one.
+    fn make(&self) -> anyhow::Result<PathBuf> {
+        std::fs::create_dir_all(Self::FOLDER).context("runs: cannot be made")?;
+        let mut number = self.last() + 1;
+        loop {
+            let path = self.path(number);
+            match std::fs::create_dir(&path) {
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
+                made => break made.map(|()| path.clone()).with_context(|| path.display().to_string()),
+            }
+        }
+    }
+}
+
+/// Records a run and shows how far it is.
 struct Watch {
     file: JsonLines,
+    progress: Progress,
+    interrupt: Interrupt,
 }
 
 impl Sink for Watch {
     fn begin(&mut self, stage: &StageId, first: usize) -> Result<()> {
-        eprintln!("{} / {}: steps {}..{}", stage.arm, stage.name, first, stage.steps);
+        self.progress.steps(&format!("{} / {}", stage.arm, stage.name), first, stage.steps);
         Ok(())
     }
 
     fn step(&mut self, metrics: &StepMetrics) -> Result<()> {
-        let values: Vec<String> = metrics.values().iter().map(|(n, v)| format!("{n} {v:.4}")).collect();
-        eprintln!("{}/{} {}", metrics.step, metrics.steps, values.join("  "));
+        self.progress.advance(metrics.step, &headline(metrics));
+        if metrics.step == metrics.steps {
+            self.progress.end();
+        }
         self.file.step(metrics)
+    }
+
+    fn message(&mut self, text: &str) {
+        self.progress.note(text);
+    }
+
+    fn evaluating(&mut self, what: &str, done: usize, total: usize) {
+        self.progress.count(&format!("eval {what}"), done, total, "");
+    }
+
+    fn cancelled(&mut self) -> bool {
+        self.interrupt.is_asked()
     }
 }
 
-impl Args {
-    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let text =
-            std::fs::read_to_string(&self.recipe).with_context(|| self.recipe.display().to_string())?;
-        let name = self.recipe.display().to_string();
-        let folder = self.recipe.parent().unwrap_or("".as_ref());
-        let recipe = Recipe::parse(&name, &text, &self.set, folder)?;
-        let run = RunFolder::open(&self.out, &recipe, self.resume)?;
-        let mut watch = Watch { file: JsonLines::open(&run.file("metrics.jsonl"))? };
-        let summary = curriculum::train(&recipe, &run, &mut watch, &candle_core::Device::Cpu)?;
-        println!("{}", serde_json::to_string_pretty(&summary)?);
-        Ok(ExitCode::SUCCESS)
+/// The numbers that tell most.
+fn headline(metrics: &StepMetrics) -> String {
+    let number = |name: &str| Some(format!("{name} {:.3}", metrics.get(name)?));
+    let share = |name: &str, key: &str| Some(format!("{name} {:.0} %", 100.0 * metrics.get(key)?));
+    let parts = [
+        number("loss"),
+        number("reward"),
+        share("accuracy", "accuracy"),
+        share("parallel", "parallel_ratio"),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
+}
+
+fn print(summary: &Summary, out: &Path) -> anyhow::Result<()> {
+    let mut text = String::new();
+    if !summary.tiers.is_empty() {
+        text += &results(summary);
+        let samples = summary.tiers[0].samples;
+        text += &format!(
+            "Accuracy in %, mean of {samples} samples a problem. * reinforcement learning used it\n\n"
+        );
     }
+    let mut facts =
+        vec![format!("run folder   {}", out.display()), format!("time         {:.0} s", summary.seconds)];
+    facts.extend(summary.peak_memory_bytes.map(|bytes| format!("peak memory  {} MiB", bytes >> 20)));
+    Ok(write!(stdout(), "{text}{}\n", facts.join("\n"))?)
+}
+
+fn results(summary: &Summary) -> String {
+    let fixed = ["tier", "problems"].map(str::to_owned).into_iter();
+    let mut rows = vec![fixed.chain(summary.columns.iter().cloned()).collect::<Vec<_>>()];
+    for tier in &summary.tiers {
+        let name = if tier.trained { format!("{} *", tier.name) } else { tier.name.clone() };
+        let accuracy = summary.columns.iter().map(|column| match tier.accuracy.get(column) {
+            Some(accuracy) => format!("{:.1}", 100.0 * accuracy),
+            None => "-".into(),
+        });
+        rows.push([name, tier.problems.to_string()].into_iter().chain(accuracy).collect());
+    }
+    aligned(&rows)
 }

@@ -1,0 +1,118 @@
+//! `generate`: answers a prompt.
+
+use std::io::{IsTerminal, Read, Write, stdout};
+
+use anyhow::Context;
+use parallel_r1::engine::{Engine, EngineOptions, Request, SamplingParams, Trace};
+use parallel_r1::model::Pretrained;
+
+use super::{DEVICE, votes};
+use crate::branches::{Live, Printer};
+use crate::failure::Failure;
+use crate::response::Response;
+use crate::sampling::{SamplingArgs, positive};
+
+/// Temperature and top-p: likely text, but not always the same.
+const DEFAULTS: (f32, f32) = (0.6, 0.95);
+
+/// Answer a prompt
+///
+/// The answer is streamed. Paths of a parallel block run at the same time; on a terminal they are drawn as such, elsewhere
+/// the text stands with its tags. A model whose tokenizer has no tags answers in one stream.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  \
+    parallel-r1 generate \"3 7 12 = 45\"\n  \
+    parallel-r1 generate --model runs/countdown-1/checkpoints/parallel/step-240 --num-paths 4 \"3 7 12 = 45\"\n  \
+    echo \"What is 12 * 13?\" | parallel-r1 generate --model models/SmolLM2-135M-Instruct.Q4_1.gguf --votes 5 -")]
+pub(crate) struct Args {
+    /// What to answer; `-` reads it from stdin
+    prompt: String,
+    /// A folder in Hugging Face form, a GGUF file, or `embedded`
+    #[arg(long, value_name = "M", default_value = parallel_r1::model::EMBEDDED)]
+    model: String,
+    /// Take the prompt as it is, without the model's chat template
+    #[arg(long)]
+    raw: bool,
+    /// Print one JSON object instead
+    #[arg(long)]
+    json: bool,
+    /// Sample N answers and return one of those that most agree on
+    ///
+    /// Equal answers vote together. Sampling stops early once no other answer can win. Where no sample states an answer,
+    /// the one that the model was surest of is returned.
+    #[arg(long, value_name = "N", value_parser = positive(), help_heading = "Votes")]
+    votes: Option<usize>,
+    /// Print all samples of a vote as well
+    #[arg(long, requires = "votes", help_heading = "Votes")]
+    return_paths: bool,
+    #[command(flatten)]
+    sampling: SamplingArgs,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let prompt = self.prompt()?;
+        let model = Pretrained::open(&self.model, &DEVICE)?;
+        let params = self.sampling.params(&model, &self.model, DEFAULTS)?;
+        let tokens = match self.raw {
+            true => model.tokenizer.encode_prompt(&prompt)?,
+            false => model.prompt(&prompt)?,
+        };
+        let request = Request { id: 0, prompt: tokens, samples: self.votes.unwrap_or(1), first_sample: 0 };
+        match self.votes {
+            Some(_) => votes::run(&model, &prompt, &request, &params, self.json, self.return_paths),
+            None if self.json => {
+                let trace = sample(&model, &request, &params, &mut ())?.pop();
+                let trace = trace.context("the engine returned no sample")?;
+                print_json(&Response::new(&trace, &model)?)
+            }
+            None => stream(&model, &request, &params),
+        }
+    }
+
+    fn prompt(&self) -> anyhow::Result<String> {
+        let mut prompt = self.prompt.clone();
+        if prompt == "-" {
+            prompt.clear();
+            std::io::stdin().read_to_string(&mut prompt).context("the prompt on stdin can't be read")?;
+        }
+        let prompt = prompt.trim_end_matches(['\r', '\n']);
+        if prompt.trim().is_empty() {
+            return Err(Failure::misuse(
+                "the prompt is empty",
+                "write it after the flags, or `-` to read stdin",
+            ));
+        }
+        Ok(prompt.into())
+    }
+}
+
+/// The samples of one request.
+pub(super) fn sample(
+    model: &Pretrained,
+    request: &Request,
+    params: &SamplingParams,
+    observer: &mut dyn parallel_r1::engine::Observer,
+) -> anyhow::Result<Vec<Trace>> {
+    let controls = model.controls()?;
+    let mut engine = Engine::new(&model.decoder, &controls, EngineOptions::default());
+    Ok(engine.generate(std::slice::from_ref(request), params, observer)?.pop().unwrap_or_default())
+}
+
+fn stream(model: &Pretrained, request: &Request, params: &SamplingParams) -> anyhow::Result<()> {
+    let controls = model.controls()?;
+    let (out, drawn) = (anstream::stdout().lock(), stdout().is_terminal());
+    let mut live = Live::new(Printer::new(out, drawn, &model.tokenizer, &controls));
+    let traces = sample(model, request, params, &mut live)?;
+    live.finish()?;
+    if traces.iter().any(Trace::truncated) {
+        eprintln!("note: cut off after {} tokens (--max-tokens)", params.max_response_tokens);
+    }
+    Ok(())
+}
+
+/// Prints a value as JSON.
+pub(super) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    let text = serde_json::to_string_pretty(value)?;
+    Ok(writeln!(stdout(), "{text}")?)
+}

@@ -1,0 +1,171 @@
+//! What a person reads when something goes wrong: the error, its causes and, where there is one, a way out.
+//!
+//! The library's errors say what is wrong and where; how to go on from a shell is known here.
+
+use std::io::ErrorKind;
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Color, Style};
+use parallel_r1::data::DataError;
+use parallel_r1::engine::EngineError;
+use parallel_r1::eval::rollout::RolloutError;
+use parallel_r1::model::ModelError;
+use parallel_r1::train::TrainError;
+
+const ERROR: Style = Style::new().bold().fg_color(Some(Color::Ansi(AnsiColor::Red)));
+const HINT: Style = Style::new().bold().fg_color(Some(Color::Ansi(AnsiColor::Cyan)));
+
+const FAILED: u8 = 1;
+const MISUSED: u8 = 2;
+
+/// An error of the command line itself.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Failure {
+    message: String,
+    hint: String,
+    code: u8,
+}
+
+impl Failure {
+    /// Something that could not be done.
+    pub(crate) fn error(message: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
+        Self { message: message.into(), hint: hint.into(), code: FAILED }.into()
+    }
+
+    /// Something that should not have been asked.
+    pub(crate) fn misuse(message: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
+        Self { message: message.into(), hint: hint.into(), code: MISUSED }.into()
+    }
+}
+
+/// Says what went wrong; the exit code that goes with it.
+pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+    if reader_is_gone(error) {
+        return ExitCode::SUCCESS;
+    }
+    let mut said = error.to_string();
+    anstream::eprintln!("{ERROR}error:{ERROR:#} {said}");
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !said.contains(&cause) {
+            anstream::eprintln!("  because: {cause}");
+        }
+        said = cause;
+    }
+    let Advice { code, hint } = advice(error);
+    if let Some(hint) = hint {
+        anstream::eprintln!("{HINT}hint:{HINT:#} {hint}");
+    }
+    ExitCode::from(code)
+}
+
+/// Whether whoever reads our output (`head`, a pager) has seen enough, which is no failure.
+fn reader_is_gone(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == ErrorKind::BrokenPipe)
+}
+
+struct Advice<'a> {
+    code: u8,
+    hint: Option<&'a str>,
+}
+
+impl<'a> Advice<'a> {
+    fn failed(hint: impl Into<Option<&'a str>>) -> Self {
+        Self { code: FAILED, hint: hint.into() }
+    }
+
+    fn misused(hint: impl Into<Option<&'a str>>) -> Self {
+        Self { code: MISUSED, hint: hint.into() }
+    }
+}
+
+fn advice(error: &anyhow::Error) -> Advice<'_> {
+    if let Some(Failure { hint, code, .. }) = error.downcast_ref() {
+        return Advice { code: *code, hint: Some(hint) };
+    }
+    let train = error.downcast_ref().map(of_training);
+    let rollout = || error.downcast_ref().map(of_rollout);
+    let engine = || error.downcast_ref().map(of_engine);
+    let model = || error.downcast_ref().map(of_model);
+    let data = || error.downcast_ref().map(of_data);
+    train.or_else(rollout).or_else(engine).or_else(model).or_else(data).unwrap_or(Advice::failed(None))
+}
+
+fn of_training(error: &TrainError) -> Advice<'static> {
+    match error {
+        TrainError::Recipe { .. } => {
+            Advice::misused("`parallel-r1 train --show` prints the default recipe, with its keys")
+        }
+        TrainError::Override { .. } => Advice::misused(
+            "write `--set a.b=c` with a value as in TOML; lists are counted from 0, as in \
+             `--set arms.0.stages.0.sft.steps=50`",
+        ),
+        TrainError::Occupied { .. } => {
+            Advice::failed("`--resume` goes on with that run; `--out` names another folder")
+        }
+        TrainError::NoDemonstrations { .. } => {
+            Advice::failed("look at the rows' tags and lengths; the error names the first row's fault")
+        }
+        TrainError::Sampling(_) => Advice::misused(None),
+        TrainError::Data(error) => of_data(error),
+        TrainError::Model(error) => of_model(error),
+        TrainError::Rollout(error) => of_rollout(error),
+        _ => Advice::failed(None),
+    }
+}
+
+fn of_rollout(error: &RolloutError) -> Advice<'static> {
+    match error {
+        RolloutError::Engine(error) => of_engine(error),
+        RolloutError::Model(error) => of_model(error),
+    }
+}
+
+fn of_engine(error: &EngineError) -> Advice<'static> {
+    match error {
+        EngineError::Params(_) => Advice::misused(None),
+        EngineError::PromptTooLong { .. } => {
+            Advice::failed("shorten the prompt, or take a model with more positions")
+        }
+        EngineError::CacheTooSmall { .. } => {
+            Advice::failed("lower `--max-tokens` (in a recipe: raise engine.cache_tokens)")
+        }
+        EngineError::EmptyPrompt { .. } => Advice::failed("give a prompt with at least one character"),
+        EngineError::NotFinite { .. } => {
+            Advice::failed("go back to an earlier checkpoint; in training, lower the learning rate")
+        }
+        _ => Advice::failed(None),
+    }
+}
+
+const A_FOLDER: &str = "a model folder holds config.json, tokenizer.json and model.safetensors (or its shards); a run \
+    writes such folders as RUN/checkpoints/ARM/step-N";
+
+fn of_model(error: &ModelError) -> Advice<'static> {
+    match error {
+        ModelError::NoWeights { .. } => Advice::failed(A_FOLDER),
+        ModelError::Read { source, .. } if source.kind() == ErrorKind::NotFound => Advice::failed(A_FOLDER),
+        ModelError::NotFound { .. } => Advice::failed(
+            "`--model embedded` is always there; scripts/fetch-smollm2 fetches a small real model",
+        ),
+        _ => Advice::failed(None),
+    }
+}
+
+const A_ROW: &str = r#"a row is one JSON object on a line of its own, like {"problem": "2 + 2?", "answer": "4"}; rows as published with GSM8K, MATH, AMC, AIME and DAPO are read as well"#;
+
+fn of_data(error: &DataError) -> Advice<'static> {
+    match error {
+        DataError::Empty { .. }
+        | DataError::Json { .. }
+        | DataError::Missing { .. }
+        | DataError::Wrong { .. }
+        | DataError::LongLine { .. } => Advice::failed(A_ROW),
+        DataError::Open { .. } => {
+            Advice::failed("check the path; `countdown:3,4` stands for generated problems of these tiers")
+        }
+        DataError::Exhausted { .. } => Advice::failed("lower `--limit` (in a recipe: evaluation.problems)"),
+        DataError::Setting { .. } => Advice::misused(None),
+        _ => Advice::failed(None),
+    }
+}

@@ -1,0 +1,109 @@
+//! Every trainable variable gets the gradient of the loss, through packing, fork and join. (candle has operations
+//! that silently return none.)
+
+use candle_core::{Tensor, Var};
+use parallel_r1::layout::Structure;
+use parallel_r1::model::{Config, Decoder};
+use parallel_r1::train::batch::{MicroBatch, Sequence, columns};
+use parallel_r1::train::loss::{ActionData, Clip, policy_loss};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::toys::{FORK_JOIN, configs, controls, decoder, demonstration, flat, prompt};
+
+/// How much of the entropy is in the loss, so that its gradient is tested too.
+const ENTROPY: f64 = 0.1;
+
+/// Wide, so that no ratio comes near the kink.
+const CLIP: Clip = Clip { epsilon_low: 0.5, epsilon_high: 0.5, beta: 0.2 };
+
+/// A group with one prompt (one response forks, one nests, one is a chain) and a response to another prompt.
+fn sequences() -> Vec<Sequence> {
+    let (ours, other) = (prompt(1, 7), prompt(2, 3));
+    vec![
+        demonstration(&ours, FORK_JOIN, Structure::PathWindow),
+        demonstration(&ours, &[8, 0, 2, 9, 3, 2, 10, 3, 2, 11, 3, 1, 7, 4, 5, 12, 6], Structure::PathWindow),
+        demonstration(&ours, &[13, 14, 15, 6], Structure::Causal),
+        demonstration(&other, FORK_JOIN, Structure::Causal),
+    ]
+}
+
+fn data(micro: &MicroBatch, model: &Decoder) -> ActionData {
+    let (now, _) = micro.log_probs_frozen(model, &controls()).unwrap();
+    let shifted = |by: f32| now.iter().enumerate().map(|(i, x)| x + by * [1.0, -0.5, 0.3][i % 3]).collect();
+    let advantages = micro.actions().iter().map(|a| [1.0, -1.5, 0.5, -0.7][a.sequence]).collect();
+    let weights = (0..now.len()).map(|i| (1 + i % 2) as f32 / now.len() as f32).collect();
+    ActionData { advantages, old: shifted(0.1), reference: Some(shifted(0.5)), weights }
+}
+
+fn loss(micro: &MicroBatch, model: &Decoder, data: &ActionData) -> Tensor {
+    let scored = micro.log_probs(model, &controls()).unwrap();
+    let column = |i| scored.narrow(1, i, 1).unwrap().squeeze(1).unwrap();
+    let entropy = (column(1).mean_all().unwrap() * ENTROPY).unwrap();
+    (policy_loss(&column(0), data, CLIP).unwrap() - entropy).unwrap()
+}
+
+/// The same loss, written out in f64: its f32 rounding would drown small differences.
+fn loss_f64(micro: &MicroBatch, model: &Decoder, data: &ActionData) -> f64 {
+    let (log_probs, entropies) = columns(&micro.log_probs(model, &controls()).unwrap()).unwrap();
+    let reference = data.reference.as_deref().unwrap();
+    let term = |i: usize| {
+        let (now, old, reference) =
+            (f64::from(log_probs[i]), f64::from(data.old[i]), f64::from(reference[i]));
+        let (ratio, gap) = ((now - old).exp(), reference - now);
+        assert!((0.55..1.45).contains(&ratio), "the ratio {ratio} is near the kink");
+        let kl = gap.exp() - gap - 1.0;
+        f64::from(data.weights[i]) * (f64::from(CLIP.beta) * kl - ratio * f64::from(data.advantages[i]))
+    };
+    let policy: f64 = (0..log_probs.len()).map(term).sum();
+    policy - ENTROPY * entropies.iter().map(|&h| f64::from(h)).sum::<f64>() / entropies.len() as f64
+}
+
+/// The derivative of `f` along `direction` at a variable, by central differences of two widths, extrapolated.
+fn derivative(var: &Var, direction: &[f32], step: f64, f: &dyn Fn() -> f64) -> f64 {
+    let (at, device) = (flat(var), var.device());
+    let moved = |by: f64| {
+        let values: Vec<f32> = at.iter().zip(direction).map(|(x, d)| x + by as f32 * d).collect();
+        var.set(&Tensor::from_vec(values, var.shape(), device).unwrap()).unwrap();
+        f()
+    };
+    let central = |h: f64| (moved(h) - moved(-h)) / (2.0 * h);
+    let (wide, narrow) = (central(step), central(step / 2.0));
+    moved(0.0);
+    (4.0 * narrow - wide) / 3.0
+}
+
+fn check(config: &Config, seed: u64) {
+    let model = decoder(config, seed, 8.0);
+    let micro = MicroBatch::new(&sequences(), 0..4).unwrap();
+    let data = data(&micro, &model);
+    let whole = loss(&micro, &model, &data);
+    let written_out = loss_f64(&micro, &model, &data);
+    assert!((f64::from(whole.to_scalar::<f32>().unwrap()) - written_out).abs() < 1e-5);
+    let grads = whole.backward().unwrap();
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    for (name, var) in model.vars() {
+        let grad = flat(grads.get(var).unwrap_or_else(|| panic!("{name} has no gradient")));
+        let norm = grad.iter().map(|g| g * g).sum::<f32>().sqrt();
+        assert!(norm > 1e-4, "{name}: the gradient's norm is {norm:e}, so nothing is tested");
+        // Along the gradient, where the slope is steepest; and along random halves of it, so that an error at right
+        // angles to it shows as well.
+        for half in [false, true, true, true] {
+            let direction: Vec<f32> =
+                grad.iter().map(|g| if half && rng.random() { 0.0 } else { g / norm }).collect();
+            let expected: f64 = grad.iter().zip(&direction).map(|(g, d)| f64::from(*g) * f64::from(*d)).sum();
+            let size = flat(var).iter().map(|x| x * x).sum::<f32>().sqrt();
+            let step = (0.02 * f64::from(size)).min(0.02 / f64::from(norm));
+            let got = derivative(var, &direction, step, &|| loss_f64(&micro, &model, &data));
+            let gap = (got - expected).abs() / f64::from(norm);
+            assert!(gap < 2e-3, "{name}: {got:e} by differences, {expected:e} by the gradient");
+        }
+    }
+}
+
+#[test]
+fn every_variable_has_a_gradient_that_agrees_with_finite_differences() {
+    for (seed, config) in configs().iter().enumerate() {
+        check(config, seed as u64);
+    }
+}

@@ -1,0 +1,15 @@
+//! The tests that need more than one module, in one binary. The guards of the law (engine and trainer compute the
+//! same function, see `layout`) are named `parity_…`: `cargo test --release --workspace parity` runs just these.
+
+#![allow(clippy::unwrap_used)] // a test may panic
+
+mod engine;
+mod golden;
+mod gradients;
+mod learns;
+mod order;
+mod parity;
+mod resume;
+
+mod digits;
+mod toys;

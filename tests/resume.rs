@@ -1,0 +1,80 @@
+//! A run that is stopped and resumed ends as if it had never been stopped, bit for bit.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use parallel_r1::train::metrics::StepMetrics;
+
+use super::digits::{Records, recipe, run};
+
+const SHORT: [&str; 2] = ["arms.0.stages.0.sft.steps=30", "arms.0.stages.1.grpo.steps=5"];
+
+/// What must not differ: everything but the clock.
+fn timeless(steps: &[StepMetrics]) -> Vec<(usize, String, Vec<(&'static str, u64)>)> {
+    let record = |m: &StepMetrics| {
+        let kept = m.values().iter().filter(|(name, _)| !name.contains("second"));
+        (m.step, m.stage.clone(), kept.map(|(name, value)| (*name, value.to_bits())).collect())
+    };
+    steps.iter().map(record).collect()
+}
+
+/// The files of the last checkpoint, by name.
+fn checkpoint(run: &Path, step: usize) -> BTreeMap<String, Vec<u8>> {
+    let folder = run.join(format!("checkpoints/parallel/step-{step}"));
+    let entry = |entry: std::io::Result<std::fs::DirEntry>| {
+        let path = entry.unwrap().path();
+        (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(&path).unwrap())
+    };
+    std::fs::read_dir(folder).unwrap().map(entry).collect()
+}
+
+#[test]
+fn a_run_stopped_in_both_stages_and_resumed_ends_bit_for_bit_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let recipe = recipe(folder.path(), &SHORT);
+
+    let mut whole = Records::default();
+    let whole_run = folder.path().join("whole");
+    let whole_summary = run(&recipe, &whole_run, &mut whole).unwrap();
+    let norms = whole.of("explore", "grad_norm");
+    assert!(norms[..2].iter().any(|&norm| norm > 0.0), "GRPO learned nothing before the stop: {norms:?}");
+    assert!(norms[2..].iter().any(|&norm| norm > 0.0), "GRPO learned nothing after the stop: {norms:?}");
+
+    let parts_run = folder.path().join("parts");
+    let mut steps = Vec::new();
+    for (stop_after, begins) in [
+        (Some(13), vec![("imitate", 0)]),
+        (Some(19), vec![("imitate", 13), ("explore", 0)]),
+        (None, vec![("explore", 2)]),
+    ] {
+        let mut part = Records { stop_after, ..Records::default() };
+        let summary = run(&recipe, &parts_run, &mut part);
+        assert_eq!(summary.is_some(), stop_after.is_none());
+        let begun: Vec<(&str, usize)> = part.begun.iter().map(|(stage, first)| (&**stage, *first)).collect();
+        assert_eq!(begun, begins);
+        steps.extend(part.steps);
+        let Some(summary) = summary else { continue };
+        for (tier, whole) in summary.tiers.iter().zip(&whole_summary.tiers) {
+            assert_eq!(tier.accuracy, whole.accuracy);
+        }
+    }
+    assert_eq!(timeless(&steps), timeless(&whole.steps));
+    let (parts, whole) = (checkpoint(&parts_run, 35), checkpoint(&whole_run, 35));
+    assert_eq!(parts.keys().collect::<Vec<_>>(), whole.keys().collect::<Vec<_>>());
+    for (name, bytes) in &whole {
+        assert!(parts[name] == *bytes, "{name} differs");
+    }
+}
+
+#[test]
+fn a_finished_run_is_not_run_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let overrides = ["arms.0.stages.0.sft.steps=2", "arms.0.stages.1.grpo.steps=1"];
+    let recipe = recipe(folder.path(), &overrides);
+    let place = folder.path().join("run");
+    let first = run(&recipe, &place, &mut Records::default()).unwrap();
+    let mut again = Records::default();
+    let second = run(&recipe, &place, &mut again).unwrap();
+    assert!(again.steps.is_empty() && again.begun.is_empty());
+    assert_eq!(second.seconds, first.seconds);
+}
