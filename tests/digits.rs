@@ -36,7 +36,7 @@ structure = "path_window"
 [[arms.stages]]
 name = "imitate"
 [arms.stages.sft]
-steps = 40
+steps = 60
 batch_size = 16
 micro_batch_tokens = 200
 optim = { lr = 1e-2 }
@@ -45,10 +45,10 @@ data = { file = "shown.jsonl" }
 [[arms.stages]]
 name = "explore"
 [arms.stages.grpo]
-steps = 12
-prompts = 2
-num_generations = 16
-micro_batch_tokens = 300
+steps = 40
+prompts = 3
+num_generations = 32
+micro_batch_tokens = 600
 beta = 0.01
 resample_rounds = 1
 reward = "accuracy"

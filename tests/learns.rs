@@ -18,14 +18,13 @@ fn the_loss_of_a_small_model_falls_and_its_reward_rises() {
     assert!(last < 0.4 * first, "SFT loss: {first} at first, {last} at last");
 
     let reward = records.of("explore", "reward");
-    let (first, last) = (mean(&reward[..3]), mean(&reward[reward.len() - 3..]));
-    assert!(last > first + 0.5, "reward: {reward:?}");
+    let (first, last) = (mean(&reward[..5]), mean(&reward[reward.len() - 5..]));
+    assert!(first < -0.4 && last > 0.4, "reward: {reward:?}");
     let gaps = records.of("explore", "log_prob_gap_max");
     assert!(gaps.iter().all(|&gap| gap < 1e-4), "engine and trainer differ by up to {gaps:?}");
-    let parallel = mean(&records.of("explore", "parallel_ratio"));
-    assert!(parallel > 0.2, "most demonstrations have a block, but only {parallel} of the responses");
+    let blocks = mean(&records.of("explore", "parallel_ratio")[..5]);
+    assert!(blocks > 0.3, "three of four demonstrations have a block, {blocks} of the responses");
 
     let accuracy = &summary.tiers[0].accuracy;
-    assert!(accuracy["parallel_rl"] > accuracy["sft"] + 0.25, "accuracy: {accuracy:?}");
-    println!("SFT loss {loss:.2?}\nreward {reward:.2?}\naccuracy {accuracy:.2?}, blocks in {parallel:.2}");
+    assert!(accuracy["parallel_rl"] > accuracy["sft"] + 0.4, "accuracy: {accuracy:?}");
 }

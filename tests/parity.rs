@@ -39,17 +39,18 @@ impl Case {
         let groups: Vec<(usize, usize)> = (0..rng.random_range(1..5usize))
             .map(|_| (rng.random_range(1..40usize), rng.random_range(1..7usize)))
             .collect();
-        let (min_path, pick) = (rng.random_range(3..6usize), rng.random_range(0..3usize));
+        // Blocks within paths need few paths and much room; cut paths need little.
+        let deep = seed % 3 == 0;
+        let min_path = rng.random_range(3..6usize);
         let params = SamplingParams {
             structure,
-            temperature: [1.0, 0.7, 1.4][pick],
+            temperature: [1.0, 0.7, 1.4][rng.random_range(0..3usize)],
             path_temperature: [None, Some(1.2), Some(0.8)][rng.random_range(0..3usize)],
-            num_paths: rng.random_range(1..6),
-            max_blocks: rng.random_range(1..6),
-            max_nesting: rng.random_range(1..3),
-            max_response_tokens: rng.random_range(40..160),
-            // Short enough that many paths are cut.
-            max_path_tokens: rng.random::<bool>().then(|| rng.random_range(min_path..10)),
+            num_paths: if deep { 1 + seed as usize / 3 % 2 } else { 1 + seed as usize / 4 % 5 },
+            max_blocks: if deep { 12 } else { rng.random_range(1..6) },
+            max_nesting: if deep { 3 } else { 1 },
+            max_response_tokens: if deep { 240 } else { rng.random_range(40..160) },
+            max_path_tokens: (!deep && rng.random()).then(|| rng.random_range(min_path..10)),
             min_path_tokens: min_path,
             reserve_tokens: rng.random_range(4..10),
             seed,
@@ -99,7 +100,6 @@ struct Coverage {
     cut_paths: usize,
     truncated: usize,
     complete: usize,
-    largest_gap: f32,
 }
 
 impl Coverage {
@@ -147,7 +147,6 @@ fn parity_of_recorded_and_trained_log_probabilities() {
                     let gap = (trace.logprobs[token] - log_prob).abs();
                     let recorded = trace.logprobs[token];
                     assert!(gap < TOLERANCE, "seed {seed}, token {token}: {recorded} and {log_prob}");
-                    coverage.largest_gap = coverage.largest_gap.max(gap);
                     entropy += f64::from(token_entropy);
                 }
             }
@@ -156,7 +155,6 @@ fn parity_of_recorded_and_trained_log_probabilities() {
         assert!(mean_gap < f64::from(TOLERANCE), "seed {seed}: entropies {entropy} and {}", stats.entropy);
     }
     coverage.check();
-    println!("{coverage:?}");
 }
 
 #[test]

@@ -48,7 +48,7 @@ pub struct Evaluation {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_right_given_path: Option<f64>,
     /// `mean_at_k` by the level of the problem, where there are several.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub by_level: BTreeMap<String, f64>,
 }
 

@@ -144,9 +144,9 @@ impl Tokenizer {
         let mut whole = HfTokenizer::new(model);
         whole.with_decoder(Some(tokenizers::decoders::fuse::Fuse::new()));
         let special = ["<|end|>", "<unk>"].map(|token| AddedToken::from(token, true));
-        // "Answer: " includes its space, or " no" would be found in "Answer: none" first.
-        let words =
-            ["Answer: ", " ok", " no", "none"].map(|token| AddedToken::from(token, false).normalized(false));
+        // "Answer: " and "Result: " include their space, or " no" would be found in "Answer: none" first.
+        let words = ["Answer: ", "Result: ", " ok", " no", "none"]
+            .map(|token| AddedToken::from(token, false).normalized(false));
         whole.add_tokens(special.into_iter().chain(words)).expect("literal tokens, distinct and not empty");
         Self::new(whole, None, vec![0]).expect("a tokenizer without a normaliser encodes anything")
     }
@@ -477,12 +477,12 @@ mod tests {
         let tokenizer = Tokenizer::characters();
         let text = "7*3=21,21+12=33 no\n3*15=45 ok\nAnswer: none";
         let ids = tokenizer.encode_piece(text).unwrap();
-        let words = ["Answer: ", " ok", " no", "none"].map(|word| tokenizer.id(word).unwrap());
+        let words = ["Answer: ", "Result: ", " ok", " no", "none"].map(|word| tokenizer.id(word).unwrap());
         assert_eq!(ids.iter().filter(|id| words.contains(id)).count(), 4);
         assert_eq!(ids.len(), text.len() - (8 + 3 + 3 + 4) + 4);
         assert_eq!(tokenizer.decode(&ids).unwrap(), text);
         assert_eq!(tokenizer.encode_piece("\u{e9}").unwrap(), [tokenizer.id("<unk>").unwrap()]);
-        assert_eq!((tokenizer.vocab_size(), tokenizer.has_tags()), (102, false));
+        assert_eq!((tokenizer.vocab_size(), tokenizer.has_tags()), (103, false));
         assert_eq!(tokenizer.controls().unwrap().newline.len(), 1);
         assert_eq!(tokenizer.controls().unwrap().tags, None);
     }
@@ -490,16 +490,16 @@ mod tests {
     #[test]
     fn tags_are_added_once_as_single_tokens() {
         let mut tokenizer = Tokenizer::characters();
-        assert_eq!(tokenizer.add_tags().unwrap(), [102, 103, 104, 105, 106, 107]);
+        assert_eq!(tokenizer.add_tags().unwrap(), [103, 104, 105, 106, 107, 108]);
         assert!(tokenizer.add_tags().unwrap().is_empty());
-        assert_eq!(tokenizer.vocab_size(), 108);
+        assert_eq!(tokenizer.vocab_size(), 109);
         let text =
             "3+4=7\n<Parallel><Path>7*6=42</Path><Path>a b</Path></Parallel>\n<Summary>42 ok</Summary>";
         let mut ids = tokenizer.encode_response(text).unwrap();
         assert_eq!(tokenizer.decode(&ids).unwrap(), text);
         assert_eq!(ids.pop(), Some(tokenizer.end()[0]));
         assert_eq!(ids, tokenizer.encode_prompt(text).unwrap());
-        assert_eq!(tokenizer.controls().unwrap().tags, Some([102, 103, 104, 105, 106, 107]));
+        assert_eq!(tokenizer.controls().unwrap().tags, Some([103, 104, 105, 106, 107, 108]));
     }
 
     #[test]

@@ -574,10 +574,7 @@ mod tests {
             ("arms.0.stages.1.grpo.prompts=0", "arms.0.stages.1.grpo.prompts"),
             ("arms.0.stages.0.sft.batch_size=0", "arms.0.stages.0.sft.batch_size"),
             ("arms.0.stages.0.sft.data.file=x.jsonl", "exactly one of `countdown` and `file`"),
-            (
-                "arms.0.stages.0.sft.data.sequential.look_back=0.1",
-                "exactly one of `sequential` and `parallel`",
-            ),
+            ("arms.0.stages.0.sft.data.sequential.rounded=0.1", "exactly one of `sequential` and `parallel`"),
             ("arms.2.stages.0.name=a b", "arms.2.stages.0.name"),
             ("sampling.temperature=-1", "sampling.temperature"),
             ("evaluation.samples=0", "evaluation.samples"),

@@ -291,7 +291,7 @@ mod tests {
         let controls = tokenizer.controls().unwrap();
         let mut out = Vec::new();
         let mut live = Live::new(Printer::new(&mut out, false, &tokenizer, &controls));
-        let mut say = |live: &mut Live<'_, &mut Vec<u8>>, path: Option<usize>, text: &str| {
+        let say = |live: &mut Live<'_, &mut Vec<u8>>, path: Option<usize>, text: &str| {
             let (role, logprob) = (if path.is_some() { Role::Path } else { Role::Trunk }, 0.0);
             let token = tokenizer.id(text).unwrap();
             let (request, sample, segment, forced) = (0, 0, 0, false);

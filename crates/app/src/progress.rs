@@ -57,7 +57,7 @@ impl Progress {
         let target = if self.terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(total as u64), target).with_position(done as u64);
         let style =
-            ProgressStyle::with_template("{prefix:22} {bar:20} {pos:>4}/{len:4} {eta:>4}  {wide_msg}");
+            ProgressStyle::with_template("{prefix:32} {bar:20} {pos:>4}/{len:4} {eta:>4}  {wide_msg}");
         bar.set_style(style.expect("the template is valid").progress_chars("━╸─"));
         bar.set_prefix(label.to_owned());
         bar.reset_eta();
@@ -80,7 +80,7 @@ impl Progress {
             task.tenth = tenth;
             task.last_line = Some(Instant::now());
             let (seconds, width) = (self.started.elapsed().as_secs(), task.total.to_string().len());
-            let line = format!("{seconds:>5} s  {:22} {done:>width$}/{}  {message}", task.label, task.total);
+            let line = format!("{seconds:>5} s  {:32} {done:>width$}/{}  {message}", task.label, task.total);
             eprintln!("{}", line.trim_end());
         }
     }

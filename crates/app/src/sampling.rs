@@ -12,9 +12,12 @@ use crate::failure::Failure;
 #[derive(clap::Args)]
 #[command(next_help_heading = "Sampling")]
 pub(crate) struct SamplingArgs {
-    /// Divides the logits; 0 takes the likeliest token [default: 0.6 in generate, 1 in eval]
+    /// Divides the logits; 0 takes the likeliest token [default: 0.2 in generate, 0.6 with votes, 1 in eval]
     #[arg(long, value_name = "T")]
     temperature: Option<f32>,
+    /// The temperature inside paths [default: --temperature; without it 1, so that paths differ]
+    #[arg(long, value_name = "T")]
+    path_temperature: Option<f32>,
     /// Draw only from the likeliest tokens that together have this probability [default: 0.95 in generate, 1 in eval]
     #[arg(long, value_name = "P")]
     top_p: Option<f32>,
@@ -33,6 +36,17 @@ pub(crate) struct SamplingArgs {
     /// Where all random streams start
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
+}
+
+/// Settings that nobody asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Defaults {
+    /// Temperature outside paths.
+    pub(crate) temperature: f32,
+    /// Temperature inside paths, where no temperature was asked for at all.
+    pub(crate) path_temperature: f32,
+    /// Top-p.
+    pub(crate) top_p: f32,
 }
 
 /// How paths see each other.
@@ -56,12 +70,12 @@ impl SamplingArgs {
         self.seed
     }
 
-    /// The settings for a model; `defaults` has the temperature and top-p that nobody asked for.
+    /// The settings for a model.
     pub(crate) fn params(
         &self,
         model: &Pretrained,
         name: &str,
-        defaults: (f32, f32),
+        defaults: Defaults,
     ) -> anyhow::Result<SamplingParams> {
         let tags = model.tokenizer.has_tags();
         if !tags && (self.num_paths.is_some() || self.structure.is_some()) {
@@ -69,13 +83,15 @@ impl SamplingArgs {
                 format!(
                     "model {name}: its tokenizer has no <Parallel> tag, so it can't answer in parallel paths"
                 ),
-                "train it to first (`parallel-r1 train`); without `--num-paths` and `--structure` it answers in \
+                "train it to do so first (`parallel-r1 train`); without `--num-paths` and `--structure` it answers in \
                  one stream",
             ));
         }
+        let free = self.temperature.is_none();
         let base = SamplingParams {
-            temperature: self.temperature.unwrap_or(defaults.0),
-            top_p: self.top_p.unwrap_or(defaults.1),
+            temperature: self.temperature.unwrap_or(defaults.temperature),
+            path_temperature: self.path_temperature.or(free.then_some(defaults.path_temperature)),
+            top_p: self.top_p.unwrap_or(defaults.top_p),
             max_response_tokens: self.max_tokens,
             seed: self.seed,
             // `branches` draws blocks one after another.

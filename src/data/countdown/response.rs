@@ -1,7 +1,9 @@
 //! Searches written down as demonstrations: one after the other, or in parallel paths.
 //!
-//! Every response ends in an answer line that restates a marked line from the search. That copying
-//! is what a summary needs, and what a model that never looks back doesn't learn.
+//! A search ends in a line that restates what it found: `Answer:` at the end of a response, `Result:`
+//! at the end of a path or a round. A line is restated first where it stands nearest, so that the
+//! summary has to look back only for a word (`Result:` without `none` behind it), not for the start of
+//! a line that a mark at its end makes the winner; a small model hardly learns the latter.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -27,23 +29,29 @@ const WISH_TRIES: usize = 200;
 pub struct SequentialOptions {
     /// After how many attempts a search gives up; drawn anew for each response.
     pub attempts: RangeInclusive<usize>,
-    /// How often a search goes on for one to three attempts after its first success, as far as
-    /// the end of `attempts` allows, so that the winner isn't always the last line.
-    pub look_back: f32,
+    /// The share of responses that search in rounds: short searches one after the other, each closed
+    /// by a line with its result, then an answer that restates a result from further back.
+    pub rounded: f32,
+    /// How many rounds such a response has; drawn anew for each.
+    pub rounds: RangeInclusive<usize>,
+    /// After how many attempts a round gives up.
+    pub attempts_per_round: usize,
 }
 
 impl Default for SequentialOptions {
     fn default() -> Self {
-        Self { attempts: 1..=8, look_back: 0.3 }
+        Self { attempts: 1..=8, rounded: 0.0, rounds: 2..=4, attempts_per_round: 2 }
     }
 }
 
 impl SequentialOptions {
     /// Whether the settings make sense.
     pub fn check(&self) -> Result<()> {
-        let (attempts, look_back) = (&self.attempts, self.look_back);
-        ensure(*attempts.start() > 0 && !attempts.is_empty(), "attempts", RANGE, attempts)?;
-        ensure((0.0..=1.0).contains(&look_back), "look_back", SHARE, look_back)
+        let sound = |range: &RangeInclusive<usize>| *range.start() > 0 && !range.is_empty();
+        ensure(sound(&self.attempts), "attempts", RANGE, &self.attempts)?;
+        ensure(sound(&self.rounds), "rounds", RANGE, &self.rounds)?;
+        ensure(self.attempts_per_round > 0, "attempts_per_round", POSITIVE, self.attempts_per_round)?;
+        ensure((0.0..=1.0).contains(&self.rounded), "rounded", SHARE, self.rounded)
     }
 }
 
@@ -99,34 +107,49 @@ fn lines(attempts: &[Attempt]) -> String {
     attempts.iter().map(|attempt| format!("{attempt}\n")).collect()
 }
 
-fn answer(winner: Option<&Attempt>) -> String {
-    format!("Answer: {}", winner.map_or("none".into(), Attempt::steps_text))
+/// A line that restates a right attempt, or says that there was none.
+fn restated(word: &str, winner: Option<&Attempt>) -> String {
+    format!("{word}: {}", winner.map_or("none".into(), Attempt::steps_text))
 }
 
 fn winner(attempts: &[Attempt]) -> Option<&Attempt> {
     attempts.iter().find(|attempt| attempt.right)
 }
 
-/// A search in one stream: attempts until one is right, then the answer, which restates the first
-/// right one. Panics on an empty range of attempts, as the options' `check` would have said.
-pub fn sequential(task: &Task, rng: &mut impl Rng, options: &SequentialOptions) -> String {
-    let mut seen = Seen::new();
+/// Attempts until one is right, at most `limit`.
+fn stream(task: &Task, seen: &mut Seen, rng: &mut impl Rng, limit: usize) -> Vec<Attempt> {
     let mut attempts = Vec::new();
-    let mut budget = rng.random_range(options.attempts.clone());
-    while attempts.len() < budget {
-        let Some(found) = fresh(task, &mut seen, rng) else { break };
-        let first_success = found.right && winner(&attempts).is_none();
+    while attempts.len() < limit && winner(&attempts).is_none() {
+        let Some(found) = fresh(task, seen, rng) else { break };
         attempts.push(found);
-        if first_success {
-            let further = if rng.random::<f32>() < options.look_back { rng.random_range(1..=3) } else { 0 };
-            budget = (attempts.len() + further).min(*options.attempts.end());
-        }
     }
-    lines(&attempts) + &answer(winner(&attempts))
+    attempts
 }
 
-/// A search in parallel paths that don't see each other, a summary that restates the first right
-/// one (by path), and the answer.
+/// A short search and its result, as a path or a round writes it.
+fn with_result(attempts: &[Attempt]) -> String {
+    lines(attempts) + &restated("Result", winner(attempts)) + "\n"
+}
+
+/// A search in one stream: attempts until one is right, then the answer, which restates it; or rounds
+/// of such searches, each with its result, then the answer. Panics on an empty range, as the options'
+/// `check` would have said.
+pub fn sequential(task: &Task, rng: &mut impl Rng, options: &SequentialOptions) -> String {
+    let mut seen = Seen::new();
+    if rng.random::<f32>() < options.rounded {
+        let count = rng.random_range(options.rounds.clone());
+        let rounds: Vec<Vec<Attempt>> =
+            (0..count).map(|_| stream(task, &mut seen, rng, options.attempts_per_round)).collect();
+        let text: String = rounds.iter().map(|round| with_result(round)).collect();
+        return text + &restated("Answer", rounds.iter().find_map(|round| winner(round)));
+    }
+    let limit = rng.random_range(options.attempts.clone());
+    let attempts = stream(task, &mut seen, rng, limit);
+    lines(&attempts) + &restated("Answer", winner(&attempts))
+}
+
+/// A search in parallel paths that don't see each other, each closed by its result, and a summary with
+/// the answer, which restates the first right result (by path).
 pub fn parallel(task: &Task, rng: &mut impl Rng, options: &ParallelOptions) -> String {
     let wish = options.solved_share.map(|share| rng.random::<f32>() < share);
     let mut drawn = search(task, rng, options);
@@ -147,21 +170,15 @@ fn search(task: &Task, rng: &mut impl Rng, options: &ParallelOptions) -> Search 
     let mut seen = Seen::new();
     let mut blocks = Search(Vec::new());
     while blocks.0.len() < options.blocks && !blocks.solved() {
-        let block: Vec<Vec<Attempt>> =
-            (0..options.paths).map(|_| path(task, seen.clone(), rng, options)).collect();
+        let block: Vec<Vec<Attempt>> = (0..options.paths).map(|_| path(task, &seen, rng, options)).collect();
         seen.extend(block.iter().flatten().map(Attempt::canonical));
         blocks.0.push(block);
     }
     blocks
 }
 
-fn path(task: &Task, mut seen: Seen, rng: &mut impl Rng, options: &ParallelOptions) -> Vec<Attempt> {
-    let mut attempts = Vec::new();
-    while attempts.len() < options.attempts_per_path && winner(&attempts).is_none() {
-        let Some(found) = fresh(task, &mut seen, rng) else { break };
-        attempts.push(found);
-    }
-    attempts
+fn path(task: &Task, seen: &Seen, rng: &mut impl Rng, options: &ParallelOptions) -> Vec<Attempt> {
+    stream(task, &mut seen.clone(), rng, options.attempts_per_path)
 }
 
 impl Search {
@@ -174,16 +191,15 @@ impl Search {
     }
 
     fn text(&self) -> String {
-        let blocks: String = self.0.iter().map(|block| block_text(block)).collect();
-        blocks + &answer(self.winner())
+        let blocks: Vec<String> = self.0.iter().map(|block| block_text(block)).collect();
+        join(&blocks, "\n")
     }
 }
 
 fn block_text(paths: &[Vec<Attempt>]) -> String {
-    let written: Vec<String> = paths.iter().map(|path| format!("<Path>{}</Path>", lines(path))).collect();
-    let first = paths.iter().find_map(|path| winner(path));
-    let summary = first.map_or("none".into(), Attempt::to_string);
-    format!("<Parallel>{}</Parallel>\n<Summary>{summary}</Summary>\n", join(&written, ""))
+    let written: String = paths.iter().map(|path| format!("<Path>{}</Path>", with_result(path))).collect();
+    let answer = restated("Answer", paths.iter().find_map(|path| winner(path)));
+    format!("<Parallel>{written}</Parallel>\n<Summary>{answer}</Summary>")
 }
 
 #[cfg(test)]
@@ -208,50 +224,75 @@ mod tests {
         text.lines().filter(|line| judge(line, task)).collect()
     }
 
-    fn check_answer(answer: &str, winner: Option<&str>, task: &Task) {
+    /// Checks a line that restates the winner of some lines.
+    fn check_restated(line: &str, word: &str, winner: Option<&str>, task: &Task) {
         match winner {
-            None => assert_eq!(answer, "Answer: none"),
-            Some(line) => {
-                let steps = line.strip_suffix(" ok").unwrap();
-                assert_eq!(answer, format!("Answer: {steps}"));
+            None => assert_eq!(line, format!("{word}: none")),
+            Some(winner) => {
+                let steps = winner.strip_suffix(" ok").unwrap();
+                assert_eq!(line, format!("{word}: {steps}"));
                 assert_eq!(evaluate(steps, task), i64::from(task.target()));
             }
         }
     }
 
-    /// Reads a sequential response by the grammar; returns its lines and the right ones among them.
-    fn check_sequential(text: &str, task: &Task) -> (usize, usize) {
-        let at = text.rfind("Answer: ").unwrap();
-        let winners = stream(&text[..at], task, &mut HashSet::new());
-        check_answer(&text[at..], winners.first().copied(), task);
-        (text[..at].lines().count(), winners.len())
+    /// Reads a short search with its result; returns the right line, which is the last one.
+    fn check_result<'a>(
+        text: &'a str,
+        task: &Task,
+        tried: &mut HashSet<Vec<&'a str>>,
+        most: usize,
+    ) -> Option<&'a str> {
+        let (attempts, result) = text.split_at(text.rfind("Result: ").unwrap());
+        let winners = stream(attempts, task, tried);
+        assert!((0..=most).contains(&attempts.lines().count()));
+        assert!(winners.is_empty() || winners == [attempts.lines().last().unwrap()]);
+        check_restated(result.strip_suffix('\n').unwrap(), "Result", winners.first().copied(), task);
+        winners.first().copied()
+    }
+
+    /// Reads a sequential response by the grammar; returns how many rounds it has, 0 for a plain search.
+    fn check_sequential(text: &str, task: &Task, options: &SequentialOptions) -> usize {
+        let (search, answer) = text.split_at(text.rfind("Answer: ").unwrap());
+        let (mut rest, mut winner, mut rounds, mut tried) = (search, None, 0, HashSet::new());
+        while let Some(at) = rest.find("Result: ") {
+            let end = at + rest[at..].find('\n').unwrap() + 1;
+            let right = check_result(&rest[..end], task, &mut tried, options.attempts_per_round);
+            winner = winner.or(right);
+            (rest, rounds) = (&rest[end..], rounds + 1);
+        }
+        if rounds == 0 {
+            let winners = stream(search, task, &mut tried);
+            assert!((1..=*options.attempts.end()).contains(&search.lines().count()));
+            winner = winners.first().copied();
+        } else {
+            assert!(rest.is_empty() && options.rounds.contains(&rounds));
+        }
+        check_restated(answer, "Answer", winner, task);
+        rounds
     }
 
     /// Reads a parallel response by the grammar; returns for each block whether a path was right.
     fn check_parallel(text: &str, task: &Task, options: &ParallelOptions) -> Vec<bool> {
-        let (mut rest, mut solved, mut tried, mut winner) = (text, vec![], HashSet::new(), None);
-        while let Some(block) = rest.strip_prefix("<Parallel>") {
-            let (paths, after) = block.split_once("</Parallel>\n<Summary>").unwrap();
-            let (summary, after) = after.split_once("</Summary>\n").unwrap();
+        let (mut solved, mut tried) = (vec![], HashSet::new());
+        for block in text.split("</Summary>\n") {
+            let block = block.strip_prefix("<Parallel>").unwrap();
+            let (paths, summary) = block.split_once("</Parallel>\n<Summary>").unwrap();
             let paths = paths.strip_prefix("<Path>").unwrap().strip_suffix("</Path>").unwrap();
             let mut of_block = HashSet::new();
             let mut right = vec![];
             for path in paths.split("</Path><Path>") {
                 let mut of_path = tried.clone();
-                let winners = stream(path, task, &mut of_path);
-                assert!((1..=options.attempts_per_path).contains(&path.lines().count()));
-                assert!(winners.is_empty() || winners == [path.lines().last().unwrap()]);
-                right.extend(winners);
+                right.extend(check_result(path, task, &mut of_path, options.attempts_per_path));
                 of_block.extend(of_path);
             }
             assert_eq!(paths.split("</Path><Path>").count(), options.paths);
-            assert_eq!(summary, right.first().copied().unwrap_or("none"));
+            let answer = summary.strip_suffix("</Summary>").unwrap_or(summary);
+            check_restated(answer, "Answer", right.first().copied(), task);
             solved.push(!right.is_empty());
-            winner = right.first().copied();
             tried.extend(of_block);
-            rest = after;
         }
-        check_answer(rest, winner, task);
+        assert!(text.ends_with("</Summary>"));
         assert!((1..=options.blocks).contains(&solved.len()));
         assert!(solved.iter().rev().skip(1).all(|solved| !solved), "a solved task is done");
         solved
@@ -271,32 +312,25 @@ mod tests {
         ) {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
             let task = draw(Tier::ALL[tier], Split::Train, &mut rng);
-            let sequence = SequentialOptions { attempts: 1..=attempts, look_back: 0.5 };
-            let text = sequential(&task, &mut rng, &sequence);
-            prop_assert!((1..=attempts).contains(&check_sequential(&text, &task).0));
+            let sequence = SequentialOptions { attempts: 1..=attempts, rounded: 0.5, ..Default::default() };
+            check_sequential(&sequential(&task, &mut rng, &sequence), &task, &sequence);
             let options = ParallelOptions { paths, attempts_per_path: attempts, blocks, solved_share: None };
             check_parallel(&parallel(&task, &mut rng, &options), &task, &options);
         }
     }
 
     #[test]
-    fn a_search_looks_back_as_often_as_asked() {
+    fn as_many_responses_search_in_rounds_as_asked() {
         let mut rng = ChaCha8Rng::seed_from_u64(3);
-        let went_on = |look_back, rng: &mut ChaCha8Rng| {
-            let options = SequentialOptions { attempts: 30..=30, look_back };
-            let texts = tasks(Tier::Four, 300).into_iter().map(|task| {
-                let text = sequential(&task, rng, &options);
-                let lines = text.lines().collect::<Vec<_>>();
-                let first = lines.iter().position(|line| line.ends_with(" ok"));
-                first.map(|at| lines.len() - 2 - at)
-            });
-            let further: Vec<usize> = texts.flatten().collect();
-            assert!(further.iter().all(|n| *n <= 3));
-            further.iter().filter(|n| **n > 0).count() as f64 / further.len() as f64
-        };
-        assert_eq!(went_on(0.0, &mut rng), 0.0);
-        assert_eq!(went_on(1.0, &mut rng), 1.0);
-        assert!((went_on(0.3, &mut rng) - 0.3).abs() < 0.1);
+        for share in [0.0, 0.3, 1.0] {
+            let options = SequentialOptions { rounded: share, ..Default::default() };
+            let rounds: Vec<usize> = tasks(Tier::Four, 300)
+                .iter()
+                .map(|task| check_sequential(&sequential(task, &mut rng, &options), task, &options))
+                .collect();
+            let rounded = rounds.iter().filter(|n| **n > 0).count() as f32 / 300.0;
+            assert!((rounded - share).abs() < 0.1, "{rounded} against {share}");
+        }
     }
 
     #[test]
@@ -308,11 +342,14 @@ mod tests {
             let texts: Vec<String> =
                 tasks(Tier::Four, 300).iter().map(|task| parallel(task, &mut rng, &options)).collect();
             for text in &texts {
-                if let Some(at) = text.split("</Path>").position(|path| path.ends_with(" ok\n")) {
+                if let Some(at) = text
+                    .split("</Path>")
+                    .position(|path| path.contains("Result: ") && !path.ends_with("none\n"))
+                {
                     places[at] += 1;
                 }
             }
-            let solved = texts.iter().filter(|text| !text.ends_with("none")).count() as f32 / 300.0;
+            let solved = texts.iter().filter(|text| !text.ends_with("none</Summary>")).count() as f32 / 300.0;
             assert!((solved - share).abs() < 0.1, "{solved} against {share}");
         }
         assert!(places.iter().all(|n| *n > 20), "{places:?}");
@@ -321,7 +358,8 @@ mod tests {
     #[test]
     fn settings_that_make_no_sense_are_named() {
         let text = |error: Result<()>| error.unwrap_err().to_string();
-        let attempts = SequentialOptions { attempts: RangeInclusive::new(3, 2), look_back: 0.0 };
+        let attempts =
+            SequentialOptions { attempts: RangeInclusive::new(3, 2), ..SequentialOptions::default() };
         assert!(text(attempts.check()).contains("field `attempts`: expected a range"));
         let share = ParallelOptions { solved_share: Some(2.0), ..Default::default() };
         assert_eq!(text(share.check()), "field `solved_share`: expected a share from 0 to 1, got 2.0");

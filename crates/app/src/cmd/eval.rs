@@ -13,11 +13,11 @@ use super::DEVICE;
 use super::generate::print_json;
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::sampling::{SamplingArgs, positive};
+use crate::sampling::{Defaults, SamplingArgs, positive};
 use crate::table::percent;
 
-/// Temperature and top-p: the model's own distribution, as in training.
-const DEFAULTS: (f32, f32) = (1.0, 1.0);
+/// The model's own distribution, as in training.
+const DEFAULTS: Defaults = Defaults { temperature: 1.0, path_temperature: 1.0, top_p: 1.0 };
 
 /// Problems of each generated tier, unless `--limit` says otherwise.
 const GENERATED: usize = 100;
@@ -29,7 +29,7 @@ const GENERATED: usize = 100;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     parallel-r1 eval --data countdown:3,4 --samples 4\n  \
-    parallel-r1 eval --model models/SmolLM2-135M-Instruct.Q4_1.gguf --data gsm8k_test.jsonl --limit 20 --json")]
+    parallel-r1 eval --model MODEL.gguf --data gsm8k_test.jsonl --limit 20 --json")]
 pub(crate) struct Args {
     /// A folder in Hugging Face form, a GGUF file, or `embedded`
     #[arg(long, value_name = "M", default_value = parallel_r1::model::EMBEDDED)]

@@ -10,10 +10,12 @@ use super::{DEVICE, votes};
 use crate::branches::{Live, Printer};
 use crate::failure::Failure;
 use crate::response::Response;
-use crate::sampling::{SamplingArgs, positive};
+use crate::sampling::{Defaults, SamplingArgs, positive};
 
-/// Temperature and top-p: likely text, but not always the same.
-const DEFAULTS: (f32, f32) = (0.6, 0.95);
+/// Likely text from paths that differ.
+const ONE: Defaults = Defaults { temperature: 0.2, path_temperature: 1.0, top_p: 0.95 };
+/// Votes are worth something where the samples differ.
+const MANY: Defaults = Defaults { temperature: 0.6, ..ONE };
 
 /// Answer a prompt
 ///
@@ -22,8 +24,8 @@ const DEFAULTS: (f32, f32) = (0.6, 0.95);
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     parallel-r1 generate \"3 7 12 = 45\"\n  \
-    parallel-r1 generate --model runs/countdown-1/checkpoints/parallel/step-240 --num-paths 4 \"3 7 12 = 45\"\n  \
-    echo \"What is 12 * 13?\" | parallel-r1 generate --model models/SmolLM2-135M-Instruct.Q4_1.gguf --votes 5 -")]
+    parallel-r1 generate --model RUN/checkpoints/parallel/step-N --num-paths 4 \"3 7 12 = 45\"\n  \
+    echo \"What is 12 * 13?\" | parallel-r1 generate --model MODEL.gguf --votes 5 -")]
 pub(crate) struct Args {
     /// What to answer; `-` reads it from stdin
     prompt: String,
@@ -53,7 +55,8 @@ impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let prompt = self.prompt()?;
         let model = Pretrained::open(&self.model, &DEVICE)?;
-        let params = self.sampling.params(&model, &self.model, DEFAULTS)?;
+        let defaults = if self.votes.is_some() { MANY } else { ONE };
+        let params = self.sampling.params(&model, &self.model, defaults)?;
         let tokens = match self.raw {
             true => model.tokenizer.encode_prompt(&prompt)?,
             false => model.prompt(&prompt)?,

@@ -56,7 +56,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let default = Source::find(self.recipe.as_deref().unwrap_or(DEFAULT))?;
-        let runs = Runs::of(&default.stem);
+        let runs = Runs { name: default.stem.clone() };
         let newest = || runs.newest().filter(|_| self.resume);
         let out = self.out.clone().or_else(newest);
         let kept = out.as_deref().filter(|_| self.resume).map(|out| out.join("recipe.toml"));
@@ -109,16 +109,12 @@ impl Args {
 }
 
 /// The folders of the runs of one recipe, `runs/NAME-N`.
-struct Runs<'a> {
-    name: &'a str,
+struct Runs {
+    name: String,
 }
 
-impl<'a> Runs<'a> {
+impl Runs {
     const FOLDER: &'static str = "runs";
-
-    fn of(name: &'a str) -> Self {
-        Self { name }
-    }
 
     fn path(&self, number: usize) -> PathBuf {
         Path::new(Self::FOLDER).join(format!("{}-{number}", self.name))
@@ -126,7 +122,7 @@ impl<'a> Runs<'a> {
 
     fn last(&self) -> usize {
         let entries = std::fs::read_dir(Self::FOLDER).into_iter().flatten().flatten();
-        let number = |name: String| name.strip_prefix(self.name)?.strip_prefix('-')?.parse().ok();
+        let number = |name: String| name.strip_prefix(&self.name)?.strip_prefix('-')?.parse().ok();
         entries.filter_map(|entry| number(entry.file_name().into_string().ok()?)).max().unwrap_or(0)
     }
 

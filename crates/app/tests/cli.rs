@@ -1,0 +1,218 @@
+//! The command as a user meets it: what it prints where, and how it fails.
+
+use std::path::Path;
+
+use assert_cmd::Command;
+use assert_cmd::cargo::cargo_bin_cmd;
+use predicates::prelude::*;
+use predicates::str::{contains, is_match};
+use serde_json::Value;
+use tempfile::{TempDir, tempdir};
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = cargo_bin_cmd!("parallel-r1");
+    command.args(arguments);
+    command
+}
+
+/// A folder with a file in it.
+fn folder_with(name: &str, text: &str) -> TempDir {
+    let folder = tempdir().unwrap();
+    std::fs::write(folder.path().join(name), text).unwrap();
+    folder
+}
+
+fn json(command: &mut Command) -> Value {
+    let output = command.assert().success().get_output().stdout.clone();
+    serde_json::from_slice(&output).unwrap()
+}
+
+/// Fails with code 1, nothing on stdout, and a way out.
+fn fails(command: &mut Command, message: impl Into<String>) {
+    let hint = contains("hint: ");
+    command.assert().code(1).stdout("").stderr(contains("error: ").and(contains(message)).and(hint));
+}
+
+#[test]
+fn help_teaches_by_example() {
+    command(&["--help"]).assert().success().stdout(contains("Start with:"));
+    for verb in ["train", "generate", "eval"] {
+        let help = command(&[verb, "--help"]).assert().success().get_output().stdout.clone();
+        let help = String::from_utf8(help).unwrap();
+        assert!(help.contains("Examples:\n  parallel-r1 "), "{help}");
+    }
+    command(&["completions", "bash"]).assert().success().stdout(contains("parallel-r1"));
+    command(&[]).assert().code(2).stderr(contains("Usage:"));
+    command(&["eval"]).assert().code(2).stderr(contains("--data <FILE>"));
+}
+
+#[test]
+fn a_recipe_with_an_unknown_key_is_bad_use() {
+    let folder = folder_with("recipe.toml", "sed = 1\n[[arms]]\nname = \"a\"\nstages = []\n");
+    let recipe = folder.path().join("recipe.toml");
+    let unknown = contains("recipe.toml").and(contains("unknown field `sed`")).and(contains("hint: "));
+    command(&["train"]).arg(recipe).assert().code(2).stdout("").stderr(unknown);
+    for (argument, message) in [("sed=1", "unknown field `sed`"), ("seed", "expected key=value")] {
+        let message = contains(message).and(contains("hint: "));
+        command(&["train", "--show", "--set", argument]).assert().code(2).stdout("").stderr(message);
+    }
+    fails(&mut command(&["train", "no-such-recipe"]), "\"no-such-recipe\": no such file");
+}
+
+#[test]
+fn a_recipe_is_shown_as_it_would_run() {
+    let shown = command(&["train", "countdown/smoke", "--show", "--set", "arms.0.stages.0.sft.steps=7"])
+        .assert()
+        .success()
+        .get_output()
+        .stdout
+        .clone();
+    let shown: toml::Table = String::from_utf8(shown).unwrap().parse().unwrap();
+    assert_eq!(shown["arms"][0]["stages"][0]["sft"]["steps"].as_integer(), Some(7));
+}
+
+#[test]
+fn a_model_that_is_not_there_is_named() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    fails(&mut command(&["generate", "--model", path, "hello"]), "config.json");
+    command(&["model", "export", "embedded", path]).assert().success().stdout(contains(path));
+    std::fs::remove_file(folder.path().join("model.safetensors")).unwrap();
+    fails(&mut command(&["generate", "--model", path, "hello"]), "no model.safetensors");
+    fails(&mut command(&["generate", "--model", "nowhere", "hello"]), "no such folder or file");
+}
+
+#[test]
+fn broken_data_is_named_with_file_and_line() {
+    let folder = folder_with("rows.jsonl", "{\"problem\": \"1+1?\", \"answer\": \"2\"}\n{\"problem\": \n");
+    let rows = folder.path().join("rows.jsonl");
+    let eval = || command(&["eval", "--data", rows.to_str().unwrap()]);
+    fails(&mut eval(), "rows.jsonl, line 2: expected one JSON object");
+    std::fs::write(&rows, "").unwrap();
+    fails(&mut eval(), "rows.jsonl: the file holds no rows");
+    std::fs::write(&rows, "{\"problem\": \"1+1?\"}\n").unwrap();
+    fails(&mut eval(), "rows.jsonl, line 1: expected the field `answer`");
+    std::fs::remove_file(&rows).unwrap();
+    fails(&mut eval(), "rows.jsonl: cannot be opened");
+    command(&["eval", "--data", "countdown:7"]).assert().code(2).stderr(contains("3, 4, 4-hard, 5"));
+}
+
+#[test]
+fn parallel_paths_need_a_model_with_tags() {
+    fails(&mut command(&["generate", "--num-paths", "2", "3 7 12 = 45"]), "has no <Parallel> tag");
+    fails(&mut command(&["eval", "--data", "countdown:3", "--structure", "causal"]), "has no <Parallel> tag");
+    let both = ["generate", "--num-paths", "2", "--sequential", "3 7 12 = 45"];
+    command(&both).assert().code(2).stderr(contains("cannot be used with"));
+}
+
+#[test]
+fn a_prompt_longer_than_the_context_is_refused_with_both_sizes() {
+    let prompt = "1".repeat(3000);
+    let mut long = command(&["generate", "-"]);
+    long.write_stdin(prompt).assert().code(1).stderr(is_match("30[0-9]{2} tokens.*1024 positions").unwrap());
+    command(&["generate", " "]).assert().code(2).stderr(contains("prompt is empty"));
+    command(&["generate", "--temperature=-1", "1"])
+        .assert()
+        .code(2)
+        .stderr(contains("--temperature: expected"));
+}
+
+#[test]
+fn generate_streams_the_text_that_json_holds() {
+    let base = ["generate", "--max-tokens", "24", "--seed", "3", "3 7 12 = 45"];
+    let object = json(command(&base).arg("--json"));
+    assert!((1..=24).contains(&object["tokens"].as_u64().unwrap()));
+    assert_eq!((&object["critical_path_tokens"], &object["blocks"]), (&object["tokens"], &Value::from(0)));
+    assert!(["sampled", "length"].contains(&object["finish"].as_str().unwrap()));
+    assert!(object["answer"].is_null() || object["answer"].is_string());
+    let segments = object["segments"].as_array().unwrap();
+    assert_eq!(segments[0]["role"], "prompt");
+    assert_eq!((&segments[1]["role"], &segments[1]["parents"][0]), (&"trunk".into(), &0.into()));
+    assert_eq!(segments[1]["text"], object["text"]);
+    let text = object["text"].as_str().unwrap();
+    let streamed = command(&base).assert().success().get_output().stdout.clone();
+    assert_eq!(String::from_utf8(streamed).unwrap().trim_end_matches('\n'), text.trim_end_matches('\n'));
+}
+
+#[test]
+fn votes_are_counted_and_said() {
+    let base = ["generate", "--max-tokens", "24", "--votes", "3", "--return-paths", "3 7 12 = 45"];
+    let votes = &json(command(&base).arg("--json"))["votes"];
+    let finished = votes["finished"].as_u64().unwrap() as usize;
+    assert_eq!(
+        (votes["requested"].as_u64(), votes["samples"].as_array().unwrap().len()),
+        (Some(3), finished)
+    );
+    assert!((0.0..=1.0).contains(&votes["agreement"].as_f64().unwrap()));
+    assert!(votes["by_confidence"].is_boolean() && votes["counts"].is_array());
+    assert!(votes["samples"][0]["confidence"].as_f64().unwrap() <= 0.0);
+    let said = contains("--- sample 0").and(contains("\nvotes: "));
+    command(&base).assert().success().stdout(said);
+    command(&["generate", "--return-paths", "1"]).assert().code(2).stderr(contains("--votes <N>"));
+}
+
+#[test]
+fn eval_prints_one_object_or_a_table() {
+    let base = ["eval", "--data", "countdown:3,4", "--samples", "2", "--limit", "2", "--max-tokens", "24"];
+    let object = json(command(&base).arg("--json"));
+    assert_eq!((&object["problems"], &object["samples"]), (&4.into(), &2.into()));
+    for rate in ["mean_at_k", "pass_at_k", "maj_at_k", "parallel_ratio"] {
+        assert!((0.0..=1.0).contains(&object[rate].as_f64().unwrap()), "{rate}");
+    }
+    for count in ["total_tokens", "critical_path_tokens"] {
+        assert!((1.0..=24.0).contains(&object[count].as_f64().unwrap()), "{count}");
+    }
+    command(&base).assert().success().stdout(contains("mean@2").and(contains("critical path")));
+}
+
+/// One run, looked at from all sides, since each costs some seconds.
+#[test]
+fn train_runs_the_smoke_recipe_and_resumes_nothing() {
+    let folder = tempdir().unwrap();
+    let train = |arguments: &[&str]| {
+        let mut train = command(&["train"]);
+        train.args(arguments).current_dir(folder.path());
+        train
+    };
+    let table = contains("tier").and(contains("base")).and(contains("parallel_rl")).and(contains("3 *"));
+    let facts = contains("run folder   runs/countdown-smoke-1").and(contains("peak memory"));
+    // Enough fine-tuning that the model opens its answers with a block.
+    let more = ["--set", "arms.0.stages.0.sft.steps=12", "--set", "arms.0.stages.0.sft.optim.lr=5e-3"];
+    let run = train(&["countdown/smoke"]).args(more).assert().success().stdout(table.and(facts));
+    let plain = contains("parallel / cold-start").and(contains("\u{1b}").not());
+    run.stderr(plain);
+
+    let run = folder.path().join("runs/countdown-smoke-1");
+    for file in ["recipe.toml", "metrics.jsonl", "traces.jsonl", "summary.json"] {
+        assert!(run.join(file).is_file(), "{file}");
+    }
+    let kept: Value = serde_json::from_slice(&std::fs::read(run.join("summary.json")).unwrap()).unwrap();
+    let tier = &kept["tiers"][0];
+    for column in ["base", "sft", "parallel_rl", "sequential_rl"] {
+        assert!((0.0..=1.0).contains(&tier[column].as_f64().unwrap()), "{column}");
+    }
+    assert_eq!(tier["trained"], true);
+
+    let out = ["--out", "runs/countdown-smoke-1"];
+    fails(&mut train(&out), "holds a run already");
+    let again = train(&["countdown/smoke", "--resume", "--json"]).assert().success();
+    let again = again.stderr(contains("this run is finished")).get_output().stdout.clone();
+    assert_eq!(serde_json::from_slice::<Value>(&again).unwrap(), kept);
+
+    parallel_model_answers(&run);
+}
+
+/// The trained model has the tags: its blocks are segments, and their text is what a pipe gets.
+fn parallel_model_answers(run: &Path) {
+    let model = run.join("checkpoints/parallel/step-12");
+    let base = ["generate", "--num-paths", "2", "--temperature", "1", "--seed", "1", "3 7 12 = 45"];
+    let object = json(command(&base).arg("--json").arg("--model").arg(&model));
+    let segments = object["segments"].as_array().unwrap();
+    let response: String = segments[1..].iter().map(|segment| segment["text"].as_str().unwrap()).collect();
+    assert_eq!(object["text"], response);
+    assert!(object["blocks"].as_u64().unwrap() > 0, "{object}");
+    let paths = segments.iter().filter(|segment| segment["role"] == "path").count();
+    assert_eq!(paths as u64, 2 * object["blocks"].as_u64().unwrap());
+    let streamed = command(&base).arg("--model").arg(&model).assert().success().get_output().stdout.clone();
+    assert_eq!(String::from_utf8(streamed).unwrap().trim_end_matches('\n'), response.trim_end_matches('\n'));
+}
