@@ -40,7 +40,7 @@ impl Case {
             .map(|_| (rng.random_range(1..40usize), rng.random_range(1..7usize)))
             .collect();
         // Blocks within paths need few paths and much room; cut paths need little.
-        let deep = seed % 3 == 0;
+        let deep = seed.is_multiple_of(3);
         let min_path = rng.random_range(3..6usize);
         let params = SamplingParams {
             structure,
@@ -258,7 +258,7 @@ fn parity_of_a_packed_group_and_its_traces_one_by_one() {
         case.requests = requests(&[(9, 5), (14, 3)]);
         let sequences: Vec<Sequence> = case.traces().0.iter().map(Sequence::from).collect();
         let n = sequences.len();
-        let (packed_loss, packed) = learned(&case.decoder, &sequences, vec![0..n]);
+        let (packed_loss, packed) = learned(&case.decoder, &sequences, split(&sequences, usize::MAX));
         let (loss, single) = learned(&case.decoder, &sequences, (0..n).map(|i| i..i + 1).collect());
         let gap = (packed_loss - loss).abs() / loss.abs();
         assert!(gap < 1e-5, "seed {seed}: loss {packed_loss} packed, {loss} one by one");

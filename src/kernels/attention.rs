@@ -183,16 +183,7 @@ impl Attention {
 
     /// Output of one block and one key/value head, chunk by chunk.
     #[allow(unsafe_code)]
-    fn forward(
-        &self,
-        block: &QueryBlock,
-        head: usize,
-        s: Sizes,
-        q: &[f32],
-        k: &[f32],
-        v: &[f32],
-        out: SharedMut,
-    ) {
+    fn forward(&self, block: &QueryBlock, head: usize, s: Sizes, [q, k, v]: [&[f32]; 3], out: SharedMut) {
         let mut scores = Vec::new();
         for chunk in chunks(block) {
             let (n, first) = (chunk.rows.len(), block.queries.start + chunk.rows.start);
@@ -318,7 +309,7 @@ impl CustomOp3 for Attention {
         let blocks = &self.visibility.blocks;
         (0..blocks.len() * sizes.kv_heads).into_par_iter().for_each(|task| {
             let (block, head) = (&blocks[task / sizes.kv_heads], task % sizes.kv_heads);
-            self.forward(block, head, sizes, q, k, v, shared);
+            self.forward(block, head, sizes, [q, k, v], shared);
         });
         Ok((CpuStorage::F32(out), lq.shape().clone()))
     }
@@ -362,16 +353,17 @@ mod tests {
 
     /// A prompt of 3, two siblings of 4 and 40 tokens, and a join of 2 that sees all.
     fn fork_and_join() -> Arc<Visibility> {
-        let block = |queries: Range<usize>, context: &[Range<usize>]| QueryBlock {
+        let block = |queries: Range<usize>, context: Vec<Range<usize>>| QueryBlock {
             own: queries.start,
             queries,
-            context: context.to_vec(),
+            context,
         };
+        let prompt = || std::iter::once(0..3).collect();
         let blocks = vec![
-            block(0..3, &[]),
-            block(3..7, &[0..3]),
-            block(7..47, &[0..3]),
-            block(47..49, &[0..7, 7..47]),
+            block(0..3, vec![]),
+            block(3..7, prompt()),
+            block(7..47, prompt()),
+            block(47..49, vec![0..7, 7..47]),
         ];
         Arc::new(Visibility { blocks })
     }

@@ -47,6 +47,12 @@ pub struct Config {
     /// Whether projections of the attention carry a bias; not supported yet, must be false.
     #[serde(default)]
     pub attention_bias: bool,
+    /// Whether projections of the MLP carry a bias; not supported, must be false.
+    #[serde(default)]
+    pub mlp_bias: bool,
+    /// The activation of the gated MLP, `"silu"`.
+    #[serde(default = "silu")]
+    pub hidden_act: String,
     /// Whether the output head is the embedding table.
     #[serde(default)]
     pub tie_word_embeddings: bool,
@@ -62,12 +68,30 @@ fn llama_architectures() -> Vec<String> {
     vec!["LlamaForCausalLM".into()]
 }
 
+fn silu() -> String {
+    "silu".into()
+}
+
 fn default_eps() -> f64 {
     1e-5
 }
 
 fn default_theta() -> f64 {
     10_000.0
+}
+
+/// transformers 5 writes the rotary settings as one object; this takes it apart again.
+fn one_form(mut config: serde_json::Value) -> serde_json::Value {
+    let Some(rope) = config.as_object_mut().and_then(|fields| fields.remove("rope_parameters")) else {
+        return config;
+    };
+    if let Some(theta) = rope.get("rope_theta") {
+        config["rope_theta"] = theta.clone();
+    }
+    if rope.get("rope_type").is_some_and(|kind| kind != "default") {
+        config["rope_scaling"] = rope;
+    }
+    config
 }
 
 impl Config {
@@ -88,6 +112,8 @@ impl Config {
             rope_theta: default_theta(),
             rope_scaling: None,
             attention_bias: false,
+            mlp_bias: false,
+            hidden_act: silu(),
             tie_word_embeddings: true,
             bos_token_id: None,
             eos_token_id: None,
@@ -123,6 +149,7 @@ impl Config {
         let text =
             std::fs::read_to_string(path).map_err(|source| ModelError::Read { path: path.into(), source })?;
         let config: Self = serde_json::from_str(&text)
+            .and_then(|value| serde_json::from_value(one_form(value)))
             .map_err(|e| ModelError::Config { path: path.into(), reason: e.to_string() })?;
         config.check().map_err(|reason| ModelError::Config { path: path.into(), reason })?;
         Ok(config)
@@ -160,9 +187,56 @@ impl Config {
         if self.rope_scaling.as_ref().is_some_and(|v| !v.is_null()) {
             return Err("rope_scaling: scaled rotary positions are not supported".into());
         }
-        if self.attention_bias {
-            return Err("attention_bias: projections with a bias are not supported".into());
+        for (field, set) in [("attention_bias", self.attention_bias), ("mlp_bias", self.mlp_bias)] {
+            if set {
+                return Err(format!("{field}: projections with a bias are not supported"));
+            }
+        }
+        if self.hidden_act != "silu" {
+            return Err(format!("hidden_act: expected \"silu\", got {:?}", self.hidden_act));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(change: &str) -> Result<(), String> {
+        let mut value = serde_json::to_value(Config::tiny(10)).unwrap();
+        let change: serde_json::Value = serde_json::from_str(change).unwrap();
+        for (key, new) in change.as_object().unwrap() {
+            value[key] = new.clone();
+        }
+        serde_json::from_value::<Config>(one_form(value)).map_err(|e| e.to_string())?.check()
+    }
+
+    #[test]
+    fn what_cannot_run_is_refused_by_field() {
+        assert_eq!(check("{}"), Ok(()));
+        for (change, field) in [
+            (r#"{"model_type": "gpt2"}"#, "model_type"),
+            (r#"{"hidden_size": 0}"#, "hidden_size"),
+            (r#"{"vocab_size": 99999999999}"#, "vocab_size"),
+            (r#"{"num_key_value_heads": 3}"#, "num_key_value_heads"),
+            (r#"{"head_dim": 7}"#, "head_dim"),
+            (r#"{"rope_scaling": {"rope_type": "yarn"}}"#, "rope_scaling"),
+            (r#"{"rope_parameters": {"rope_type": "llama3", "rope_theta": 5e5}}"#, "rope_scaling"),
+            (r#"{"attention_bias": true}"#, "attention_bias"),
+            (r#"{"mlp_bias": true}"#, "mlp_bias"),
+            (r#"{"hidden_act": "gelu"}"#, "hidden_act"),
+        ] {
+            let message = check(change).unwrap_err();
+            assert!(message.starts_with(field), "{change}: {message}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_counted() {
+        let config = Config::tiny(10);
+        let shapes = crate::model::parameter_shapes(&config);
+        let sum: usize = shapes.iter().map(|(_, shape)| shape.iter().product::<usize>()).sum();
+        assert_eq!(config.parameters(), sum);
     }
 }

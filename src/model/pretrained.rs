@@ -48,7 +48,7 @@ impl Pretrained {
         let decoder = Decoder::new(config, &weights.into_iter().collect())?;
         let tokenizer = Tokenizer::characters();
         let template = ChatTemplate::plain(&tokenizer);
-        Ok(Self { decoder, tokenizer, template })
+        Self { decoder, tokenizer, template }.checked()
     }
 
     /// A folder in Hugging Face form.

@@ -30,7 +30,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     parallel_r1::kernels::calm_candle();
-    match cmd::Cli::parse().run() {
+    let cli = cmd::Cli::parse();
+    // On a thread of the pool: a parallel operation that starts outside it wakes a worker and sleeps meanwhile.
+    match rayon::scope(|_| cli.run()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failure::report(&error),
     }

@@ -8,6 +8,7 @@ use parallel_r1::train::checkpoint::RunFolder;
 use parallel_r1::train::curriculum::{self, Summary};
 use parallel_r1::train::metrics::{JsonLines, Sink, StageId, StepMetrics};
 use parallel_r1::train::recipe::Recipe;
+use parallel_r1::train::tensorboard::TensorBoard;
 use parallel_r1::train::{Result, TrainError};
 
 use super::DEVICE;
@@ -22,8 +23,8 @@ use crate::table::aligned;
 /// Train a model by a recipe
 ///
 /// Without arguments: the whole curriculum on the embedded model, compared with a sequential model of the same budget.
-/// The run folder holds the resolved recipe, metrics.jsonl, sampled traces, summary.json and, in checkpoints/ARM/step-N,
-/// models that `generate` and `eval` take. Ctrl-C ends the run at the next step with a checkpoint.
+/// The run folder holds the resolved recipe, metrics.jsonl, TensorBoard events, sampled traces, summary.json and, in
+/// checkpoints/ARM/step-N, models that `generate` and `eval` take. Ctrl-C ends the run at the next step with a checkpoint.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     parallel-r1 train\n  \
@@ -92,7 +93,10 @@ impl Args {
         let run = RunFolder::open(out, recipe, self.resume)?;
         eprintln!("run folder {}", out.display());
         let mut watch = Watch {
-            file: JsonLines::open(&run.file("metrics.jsonl"))?,
+            records: vec![
+                Box::new(JsonLines::open(&run.file("metrics.jsonl"))?),
+                Box::new(TensorBoard::new(&run.file("tensorboard"))),
+            ],
             progress: Progress::new(),
             interrupt: Interrupt::listen()?,
         };
@@ -146,7 +150,7 @@ impl Runs {
 
 /// Records a run and shows how far it is.
 struct Watch {
-    file: JsonLines,
+    records: Vec<Box<dyn Sink>>,
     progress: Progress,
     interrupt: Interrupt,
 }
@@ -154,7 +158,7 @@ struct Watch {
 impl Sink for Watch {
     fn begin(&mut self, stage: &StageId, first: usize) -> Result<()> {
         self.progress.steps(&format!("{} / {}", stage.arm, stage.name), first, stage.steps);
-        Ok(())
+        self.records.iter_mut().try_for_each(|sink| sink.begin(stage, first))
     }
 
     fn step(&mut self, metrics: &StepMetrics) -> Result<()> {
@@ -162,7 +166,7 @@ impl Sink for Watch {
         if metrics.step == metrics.steps {
             self.progress.end();
         }
-        self.file.step(metrics)
+        self.records.iter_mut().try_for_each(|sink| sink.step(metrics))
     }
 
     fn message(&mut self, text: &str) {
@@ -203,7 +207,7 @@ fn print(summary: &Summary, out: &Path) -> anyhow::Result<()> {
     let mut facts =
         vec![format!("run folder   {}", out.display()), format!("time         {:.0} s", summary.seconds)];
     facts.extend(summary.peak_memory_bytes.map(|bytes| format!("peak memory  {} MiB", bytes >> 20)));
-    Ok(write!(stdout(), "{text}{}\n", facts.join("\n"))?)
+    Ok(writeln!(stdout(), "{text}{}", facts.join("\n"))?)
 }
 
 fn results(summary: &Summary) -> String {
