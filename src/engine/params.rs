@@ -6,6 +6,10 @@ use thiserror::Error;
 use super::sampler::Draws;
 use crate::layout::Structure;
 
+/// Beyond these a setting is a slip, and arithmetic on it could overflow.
+const MAX_PATHS: usize = 1024;
+const MAX_TOKENS: usize = 1 << 24;
+
 /// How a response is sampled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -74,21 +78,32 @@ pub struct ParamsError {
 impl SamplingParams {
     /// Checks every setting.
     pub fn validate(&self) -> Result<(), ParamsError> {
-        let temperature = |t: f32| t.is_finite() && t >= 0.0;
+        // Smaller ones overflow the logits that they divide.
+        let temperature = |t: f32| t == 0.0 || (1e-3..=1e3).contains(&t);
         let shortest = self.max_path_tokens.unwrap_or(usize::MAX);
         let blocks = self.max_blocks > 0;
-        check(temperature(self.temperature), "temperature", "a number of at least 0", self.temperature)?;
+        check(temperature(self.temperature), "temperature", "0, or 0.001 to 1000", self.temperature)?;
         if let Some(t) = self.path_temperature {
-            check(temperature(t), "path_temperature", "a number of at least 0", t)?;
+            check(temperature(t), "path_temperature", "0, or 0.001 to 1000", t)?;
         }
         check(self.top_p > 0.0 && self.top_p <= 1.0, "top_p", "above 0 and at most 1", self.top_p)?;
-        check(self.num_paths > 0, "num_paths", "at least 1", self.num_paths)?;
+        let paths = (1..=MAX_PATHS).contains(&self.num_paths);
+        check(paths, "num_paths", "1 to 1024", self.num_paths)?;
         check(self.max_nesting > 0, "max_nesting", "at least 1 (max_blocks = 0 forbids blocks)", 0)?;
-        check(self.max_response_tokens > 0, "max_response_tokens", "at least 1", 0)?;
+        let tokens = (1..=MAX_TOKENS).contains(&self.max_response_tokens);
+        check(tokens, "max_response_tokens", "1 to 16777216", self.max_response_tokens)?;
+        check(self.max_blocks <= MAX_TOKENS, "max_blocks", "at most 16777216", self.max_blocks)?;
+        check(self.reserve_tokens <= MAX_TOKENS, "reserve_tokens", "at most 16777216", self.reserve_tokens)?;
         check(
             self.min_path_tokens >= 3,
             "min_path_tokens",
             "at least 3 (two tags and a token)",
+            self.min_path_tokens,
+        )?;
+        check(
+            self.min_path_tokens <= MAX_TOKENS,
+            "min_path_tokens",
+            "at most 16777216",
             self.min_path_tokens,
         )?;
         check(shortest >= self.min_path_tokens, "max_path_tokens", "at least min_path_tokens", shortest)?;

@@ -617,7 +617,7 @@ impl<'e> Group<'e> {
             admitted: 0,
             unfinished: 0,
             wanted: true,
-            traces: Vec::with_capacity(request.samples),
+            traces: Vec::new(),
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::means::Means;
 use super::rollout::{Rollout, RolloutError, rollouts};
 use super::stats::{self, Interval};
 use crate::data::Problem;
@@ -94,10 +95,7 @@ pub fn summarise(problems: &[Problem], groups: &[Vec<Rollout>], samples: usize) 
         let keys: Vec<Option<String>> = g.iter().map(|r| answer_key(problem, &r.text)).collect();
         stats::maj_at_k(&keys, &correct(g))
     });
-    let rollouts: Vec<&Rollout> = groups.iter().flatten().collect();
-    let share = |f: &dyn Fn(&Rollout) -> f64| mean(rollouts.iter().map(|r| f(r)));
-    let with_path = |wanted: bool| rollouts.iter().filter(move |r| !wanted || r.path_right == Some(true));
-    let known = with_path(false).filter_map(|r| r.path_right);
+    let all_means = Means::of(groups.iter().flatten());
     Evaluation {
         problems: kept.len(),
         skipped: problems.len() - kept.len(),
@@ -106,15 +104,13 @@ pub fn summarise(problems: &[Problem], groups: &[Vec<Rollout>], samples: usize) 
         interval: stats::bootstrap_interval(&means, 0.95, RESAMPLES, 0),
         pass_at_k: mean(pass),
         maj_at_k: mean(majority),
-        parallel_ratio: share(&|r| f64::from(r.judged.blocks > 0 && r.judged.well_formed)),
-        well_formed: share(&|r| f64::from(r.judged.well_formed)),
-        truncated: share(&|r| f64::from(r.trace.truncated())),
-        total_tokens: share(&|r| r.trace.response_tokens() as f64),
-        critical_path_tokens: share(&|r| r.trace.critical_path() as f64),
-        some_path_right: stats::mean(&known.map(f64::from).collect::<Vec<_>>()),
-        answer_right_given_path: stats::mean(
-            &with_path(true).map(|r| f64::from(r.judged.correct == Some(true))).collect::<Vec<_>>(),
-        ),
+        parallel_ratio: all_means.parallel_ratio,
+        well_formed: all_means.well_formed,
+        truncated: all_means.truncated,
+        total_tokens: all_means.total_tokens,
+        critical_path_tokens: all_means.critical_path_tokens,
+        some_path_right: all_means.some_path_right,
+        answer_right_given_path: all_means.answer_right_given_path,
         by_level: by_level(&kept, &means),
     }
 }

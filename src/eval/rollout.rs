@@ -5,8 +5,8 @@ use crate::data::countdown::SOURCE as COUNTDOWN;
 use crate::engine::{
     Engine, EngineError, EngineOptions, EngineStats, Observer, Request, SamplingParams, Trace,
 };
-use crate::layout::Role;
 use crate::model::{ModelError, Pretrained};
+use crate::prompt::Tag;
 use crate::reward::{Judged, judge, some_path_right};
 use parallel_r1_verify::countdown::Task;
 
@@ -63,18 +63,28 @@ fn rollout(model: &Pretrained, problem: &Problem, trace: Trace) -> Result<Rollou
     let judged = judge(problem, &text);
     let path_right = match Task::parse(&problem.problem) {
         Some(task) if problem.source == COUNTDOWN && judged.blocks > 0 => {
-            Some(some_path_right(&task, path_texts(model, &trace)?))
+            Some(some_path_right(&task, path_texts(&text)))
         }
         _ => None,
     };
     Ok(Rollout { trace, text, judged, path_right })
 }
 
-/// The text of each path. (In the causal structure paths are no segments of their own; the trunk then counts as one.)
-fn path_texts(model: &Pretrained, trace: &Trace) -> Result<Vec<String>, ModelError> {
-    let segments = trace.layout.segments();
-    let is_path = |role: Role| if segments.len() > 2 { role == Role::Path } else { role == Role::Trunk };
-    let ranges = trace.layout.ranges();
-    let paths = segments.iter().zip(ranges).filter(|(segment, _)| is_path(segment.role));
-    paths.map(|(_, range)| Ok(model.tokenizer.decode(&trace.tokens[range])?.replace("<Path>", ""))).collect()
+/// The text of each path, in either structure.
+fn path_texts(text: &str) -> impl Iterator<Item = &str> {
+    let behind = text.split(Tag::Path.text()).skip(1);
+    behind.map(|rest| rest.split_once(Tag::EndPath.text()).map_or(rest, |(path, _)| path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_cut_out_of_the_text() {
+        let text =
+            "a<Parallel><Path>b</Path><Path>c\n</Path></Parallel>\n<Summary>d</Summary>e<Parallel><Path>f";
+        assert_eq!(path_texts(text).collect::<Vec<_>>(), ["b", "c\n", "f"]);
+        assert_eq!(path_texts("no path").count(), 0);
+    }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use candle_core::{CpuStorage, CustomOp3, D, Layout, Result, Shape, Tensor};
 use rayon::prelude::*;
 
-use super::dot::{Dots, Rows, WeightedSum};
+use super::dot::{Dots, Rows, WeightedSum, Weights};
 use super::{SharedMut, contiguous, exp, vectorised, with_data};
 use crate::layout::{QueryBlock, Visibility};
 
@@ -140,12 +140,13 @@ impl Sizes {
 #[allow(unsafe_code)]
 fn score(rows: Rows, chunk: &Chunk, sizes: Sizes, keys: &[f32], head: usize, scale: f32, scores: &mut [f32]) {
     let stride = chunk.width();
+    assert!(scores.len() >= chunk.rows.len() * stride, "a score for every row and key");
     let mut at = 0;
     for run in chunk.runs() {
-        // SAFETY: the runs add up to `stride`, and `scores` holds `stride` elements for each row.
-        let out = unsafe { scores.as_mut_ptr().add(at) };
         let w = sizes.kv_rows(keys, head, run.start, run.len());
-        pulp::Arch::new().dispatch(Dots { x: rows, w, scale, out, stride });
+        // SAFETY: the runs add up to `stride`, and `scores` holds `stride` elements for each row.
+        let dots = unsafe { Dots::new(rows, w, scale, scores.as_mut_ptr().add(at), stride) };
+        pulp::Arch::new().dispatch(dots);
         at += run.len();
     }
 }
@@ -168,9 +169,11 @@ impl Attention {
     fn check(&self, rows: usize, keys: usize) -> Result<()> {
         let mut next = 0;
         for block in &self.visibility.blocks {
-            let own = block.own..block.own + block.queries.len();
-            let inside = block.context.iter().chain(std::iter::once(&own)).all(|r| r.end <= keys);
-            if block.queries.start != next || !inside {
+            let sound = |r: &Range<usize>| r.start < r.end && r.end <= keys;
+            let own = block.own..block.own.saturating_add(block.queries.len());
+            // Rows of two blocks that overlap would be written by two threads.
+            let inside = block.context.iter().chain(std::iter::once(&own)).all(sound);
+            if block.queries.start != next || block.queries.is_empty() || !inside {
                 candle_core::bail!("attention: block {block:?} does not fit {rows} rows and {keys} keys");
             }
             next = block.queries.end;
@@ -194,16 +197,14 @@ impl Attention {
                 normalise(&chunk, &mut scores);
                 let mut at = 0;
                 for run in chunk.runs() {
-                    pulp::Arch::new().dispatch(WeightedSum {
-                        weights: &scores[at..],
-                        row: chunk.width(),
-                        column: 1,
-                        source: s.kv_rows(v, head, run.start, run.len()),
-                        // SAFETY: rows of this block and query head, which no other task writes.
-                        out: unsafe { out.at((first * s.heads + h) * s.width) },
-                        out_stride: s.heads * s.width,
-                        out_count: n,
-                    });
+                    let weights = Weights { data: &scores[at..], row: chunk.width(), column: 1 };
+                    let source = s.kv_rows(v, head, run.start, run.len());
+                    // SAFETY: rows of this block and query head, which no other task writes.
+                    let sum = unsafe {
+                        let rows = out.at((first * s.heads + h) * s.width);
+                        WeightedSum::new(weights, source, rows, s.heads * s.width, n)
+                    };
+                    pulp::Arch::new().dispatch(sum);
                     at += run.len();
                 }
             }
@@ -234,32 +235,24 @@ impl Attention {
                 softmax_backward(p, ds, width, s.scale());
                 let mut at = 0;
                 for run in chunk.runs() {
-                    // SAFETY (all three): a task owns its key/value head in dk and dv, and its query heads in dq.
-                    let rows = unsafe { dq.at((first * s.heads + h) * s.width) };
-                    let key = |d: SharedMut| unsafe { d.at((run.start * s.kv_heads + head) * s.width) };
                     let (q_stride, kv_stride) = (s.heads * s.width, s.kv_heads * s.width);
+                    let by_row = Weights { data: &ds[at..], row: width, column: 1 };
                     let source = s.kv_rows(k, head, run.start, run.len());
-                    let weights = &ds[at..];
-                    let sum = WeightedSum {
-                        weights,
-                        row: width,
-                        column: 1,
-                        source,
-                        out: rows,
-                        out_stride: q_stride,
-                        out_count: n,
+                    // SAFETY: a task owns its query heads in dq.
+                    let sum = unsafe {
+                        let rows = dq.at((first * s.heads + h) * s.width);
+                        WeightedSum::new(by_row, source, rows, q_stride, n)
                     };
                     pulp::Arch::new().dispatch(sum);
-                    for (weights, source, out) in [(&ds[at..], q, key(dk)), (&p[at..], dout, key(dv))] {
-                        pulp::Arch::new().dispatch(WeightedSum {
-                            weights,
-                            row: 1,
-                            column: width,
-                            source: s.q_rows(source, h, first, n),
-                            out,
-                            out_stride: kv_stride,
-                            out_count: run.len(),
-                        });
+                    for (data, source, out) in [(&ds[at..], q, dk), (&p[at..], dout, dv)] {
+                        let by_key = Weights { data, row: 1, column: width };
+                        let source = s.q_rows(source, h, first, n);
+                        // SAFETY: a task owns its key/value head in dk and dv.
+                        let sum = unsafe {
+                            let keys = out.at((run.start * s.kv_heads + head) * s.width);
+                            WeightedSum::new(by_key, source, keys, kv_stride, run.len())
+                        };
+                        pulp::Arch::new().dispatch(sum);
                     }
                     at += run.len();
                 }
@@ -386,5 +379,14 @@ mod tests {
     fn visibility_that_does_not_fit_is_an_error() {
         let (q, k) = (random(&[48, 2, 4], 1), random(&[48, 2, 4], 2));
         assert!(attention(&q, &k, &k, &fork_and_join()).is_err());
+        let (q, k) = (random(&[49, 2, 4], 1), random(&[49, 2, 4], 2));
+        assert!(attention(&q, &k, &k, &fork_and_join()).is_ok());
+        // Overlapping rows behind an inverted range, and an inverted run of keys.
+        for change in [(1, Range { start: 3, end: 1 }, 0..3), (1, 3..7, Range { start: 3, end: 0 })] {
+            let mut visibility = fork_and_join().as_ref().clone();
+            (visibility.blocks[change.0].queries, visibility.blocks[change.0].context[0]) =
+                (change.1, change.2);
+            assert!(attention(&q, &k, &k, &Arc::new(visibility)).is_err());
+        }
     }
 }

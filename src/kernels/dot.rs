@@ -18,11 +18,15 @@ impl<'a> Rows<'a> {
         Self { data, stride, width, count }
     }
 
+    /// The first element of a row.
+    ///
+    /// # Safety
+    /// `row` is below `count`; `new` checked that all `count` rows lie within the data.
     #[inline(always)]
     #[allow(unsafe_code)]
-    fn pointer(&self, row: usize) -> *const f32 {
+    unsafe fn pointer(&self, row: usize) -> *const f32 {
         debug_assert!(row < self.count);
-        // SAFETY: `new` checked that all `count` rows lie within the data.
+        // SAFETY: the caller's promise.
         unsafe { self.data.as_ptr().add(row * self.stride) }
     }
 }
@@ -32,11 +36,22 @@ impl<'a> Rows<'a> {
 /// Works on tiles of 3 x 4 rows: twelve sums in registers, seven loads for twelve multiply-adds. Each sum runs in
 /// the same lanes and is folded in the same order wherever its tile lies.
 pub(super) struct Dots<'a> {
-    pub(super) x: Rows<'a>,
-    pub(super) w: Rows<'a>,
-    pub(super) scale: f32,
-    pub(super) out: *mut f32,
-    pub(super) stride: usize,
+    x: Rows<'a>,
+    w: Rows<'a>,
+    scale: f32,
+    out: *mut f32,
+    stride: usize,
+}
+
+impl<'a> Dots<'a> {
+    /// # Safety
+    /// `out` points to the rows of the result: a row for each of x, `stride` apart, an element for each of w. Nobody
+    /// else reads or writes them meanwhile.
+    #[allow(unsafe_code)]
+    pub(super) unsafe fn new(x: Rows<'a>, w: Rows<'a>, scale: f32, out: *mut f32, stride: usize) -> Self {
+        assert_eq!(x.width, w.width, "rows of equal width");
+        Self { x, w, scale, out, stride }
+    }
 }
 
 impl WithSimd for Dots<'_> {
@@ -44,7 +59,6 @@ impl WithSimd for Dots<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        assert_eq!(self.x.width, self.w.width, "rows of equal width");
         let mut j = 0;
         while j + 4 <= self.w.count {
             self.column::<S, 4>(simd, j);
@@ -76,8 +90,10 @@ impl Dots<'_> {
     fn tile<S: Simd, const M: usize, const N: usize>(&self, simd: S, i: usize, j: usize) {
         let lanes = S::F32_LANES;
         let width = self.x.width;
-        let x: [*const f32; M] = std::array::from_fn(|a| self.x.pointer(i + a));
-        let w: [*const f32; N] = std::array::from_fn(|b| self.w.pointer(j + b));
+        // SAFETY: `column` and `with_simd` give tiles that lie within the rows.
+        let x: [*const f32; M] = std::array::from_fn(|a| unsafe { self.x.pointer(i + a) });
+        // SAFETY: as above.
+        let w: [*const f32; N] = std::array::from_fn(|b| unsafe { self.w.pointer(j + b) });
         let mut sums = [[simd.splat_f32s(0.0); N]; M];
         let whole = width / lanes * lanes;
         let mut k = 0;
@@ -102,22 +118,48 @@ impl Dots<'_> {
                     // SAFETY: k < width.
                     sum += unsafe { *x[a].add(k) * *w[b].add(k) };
                 }
-                // SAFETY: the maker of `Dots` gives an `out` that holds all rows of x at this stride.
+                // SAFETY: `new` demands an `out` that holds all rows of x at this stride.
                 unsafe { *self.out.add((i + a) * self.stride + j + b) = sum * self.scale };
             }
         }
     }
 }
 
-/// `out_i += sum_j weight(i, j) * source_j`, where `weight(i, j) = weights[i * row + j * column]`.
-pub(super) struct WeightedSum<'a> {
-    pub(super) weights: &'a [f32],
+/// `weight(i, j) = data[i * row + j * column]`.
+#[derive(Clone, Copy)]
+pub(super) struct Weights<'a> {
+    pub(super) data: &'a [f32],
     pub(super) row: usize,
     pub(super) column: usize,
-    pub(super) source: Rows<'a>,
-    pub(super) out: *mut f32,
-    pub(super) out_stride: usize,
-    pub(super) out_count: usize,
+}
+
+/// `out_i += sum_j weight(i, j) * source_j`.
+pub(super) struct WeightedSum<'a> {
+    weights: Weights<'a>,
+    source: Rows<'a>,
+    out: *mut f32,
+    out_stride: usize,
+    out_count: usize,
+}
+
+impl<'a> WeightedSum<'a> {
+    /// # Safety
+    /// `out` points to `out_count` rows of the source's width, `out_stride` apart. Nobody else reads or writes them
+    /// meanwhile.
+    #[allow(unsafe_code)]
+    pub(super) unsafe fn new(
+        weights: Weights<'a>,
+        source: Rows<'a>,
+        out: *mut f32,
+        out_stride: usize,
+        out_count: usize,
+    ) -> Self {
+        if out_count > 0 && source.count > 0 {
+            let last = (out_count - 1) * weights.row + (source.count - 1) * weights.column;
+            assert!(last < weights.data.len(), "a weight for every pair");
+        }
+        Self { weights, source, out, out_stride, out_count }
+    }
 }
 
 impl WithSimd for WeightedSum<'_> {
@@ -128,8 +170,6 @@ impl WithSimd for WeightedSum<'_> {
         if self.out_count == 0 || self.source.count == 0 {
             return;
         }
-        let last = (self.out_count - 1) * self.row + (self.source.count - 1) * self.column;
-        assert!(last < self.weights.len(), "a weight for every pair");
         let vectors = self.source.width / S::F32_LANES;
         let mut i = 0;
         while i + 2 <= self.out_count {
@@ -164,8 +204,8 @@ impl WeightedSum<'_> {
     #[inline(always)]
     #[allow(unsafe_code)]
     fn tile<S: Simd, const M: usize, const V: usize>(&self, simd: S, i: usize, k: usize) {
-        // SAFETY (all of this function): k + V * lanes <= width; `with_simd` checked the last weight; the maker of
-        // `WeightedSum` gives an `out` that holds `out_count` rows of the source's width at this stride.
+        // SAFETY (all of this function): k + V * lanes <= width; `new` checked the last weight and demands an `out` that
+        // holds `out_count` rows of the source's width at this stride.
         unsafe {
             let at = |a: usize, v: usize| {
                 self.out.add((i + a) * self.out_stride + k + v * S::F32_LANES).cast::<S::f32s>()
@@ -177,7 +217,10 @@ impl WeightedSum<'_> {
                 let xs: [S::f32s; V] =
                     std::array::from_fn(|v| row.add(v * S::F32_LANES).cast::<S::f32s>().read_unaligned());
                 for (a, sums) in sums.iter_mut().enumerate() {
-                    let weight = *self.weights.get_unchecked((i + a) * self.row + j * self.column);
+                    let weight = *self
+                        .weights
+                        .data
+                        .get_unchecked((i + a) * self.weights.row + j * self.weights.column);
                     let weight = simd.splat_f32s(weight);
                     for v in 0..V {
                         sums[v] = simd.mul_add_f32s(weight, xs[v], sums[v]);
@@ -199,7 +242,8 @@ impl WeightedSum<'_> {
         unsafe {
             let out = self.out.add(i * self.out_stride + k);
             for j in 0..self.source.count {
-                *out += self.weights[i * self.row + j * self.column] * *self.source.pointer(j).add(k);
+                let weight = self.weights.data[i * self.weights.row + j * self.weights.column];
+                *out += weight * *self.source.pointer(j).add(k);
             }
         }
     }
@@ -213,27 +257,26 @@ mod tests {
         (0..n).map(|i| (i as f32 * f).sin()).collect()
     }
 
+    #[allow(unsafe_code)]
+    fn dots(x: Rows, w: Rows, out: &mut [f32]) {
+        assert_eq!(out.len(), x.count * w.count);
+        // SAFETY: the length was checked.
+        pulp::Arch::new().dispatch(unsafe { Dots::new(x, w, 0.5, out.as_mut_ptr(), w.count) });
+    }
+
     #[test]
     fn dots_match_the_plain_sum_and_do_not_depend_on_the_tile() {
         for (m, n, k) in [(1, 1, 1), (3, 4, 8), (5, 7, 19), (10, 9, 64)] {
             let (x, w) = (ramp(m * k, 0.37), ramp(n * k, 0.11));
             let mut out = vec![0.0; m * n];
             let rows = |data, count| Rows::new(data, k, k, count);
-            let task = Dots { x: rows(&x, m), w: rows(&w, n), scale: 0.5, out: out.as_mut_ptr(), stride: n };
-            pulp::Arch::new().dispatch(task);
+            dots(rows(&x, m), rows(&w, n), &mut out);
             for i in 0..m {
                 for j in 0..n {
                     let want: f32 = (0..k).map(|c| x[i * k + c] * w[j * k + c]).sum();
                     assert!((out[i * n + j] - 0.5 * want).abs() < 1e-4);
                     let mut one = [0.0];
-                    let task = Dots {
-                        x: rows(&x[i * k..], 1),
-                        w: rows(&w[j * k..], 1),
-                        scale: 0.5,
-                        out: one.as_mut_ptr(),
-                        stride: 1,
-                    };
-                    pulp::Arch::new().dispatch(task);
+                    dots(rows(&x[i * k..], 1), rows(&w[j * k..], 1), &mut one);
                     assert_eq!(
                         one[0].to_bits(),
                         out[i * n + j].to_bits(),
@@ -249,15 +292,11 @@ mod tests {
         let (m, n, k) = (5, 6, 43);
         let (weights, source) = (ramp(m * n, 0.3), ramp(n * k, 0.21));
         let mut out = vec![1.0; m * k];
-        pulp::Arch::new().dispatch(WeightedSum {
-            weights: &weights,
-            row: n,
-            column: 1,
-            source: Rows::new(&source, k, k, n),
-            out: out.as_mut_ptr(),
-            out_stride: k,
-            out_count: m,
-        });
+        let by_row = Weights { data: &weights, row: n, column: 1 };
+        let rows = Rows::new(&source, k, k, n);
+        // SAFETY: `out` has m rows of k.
+        #[allow(unsafe_code)]
+        pulp::Arch::new().dispatch(unsafe { WeightedSum::new(by_row, rows, out.as_mut_ptr(), k, m) });
         for i in 0..m {
             for c in 0..k {
                 let want: f32 = 1.0 + (0..n).map(|j| weights[i * n + j] * source[j * k + c]).sum::<f32>();

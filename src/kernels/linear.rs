@@ -28,15 +28,12 @@ pub(super) fn product(x: &[f32], weight: &[f32], k: usize, out: &mut [f32]) {
     assert_eq!(out.len(), m * n);
     let out = SharedMut::new(out);
     let block = |rows: std::ops::Range<usize>, columns: std::ops::Range<usize>| {
+        let w = Rows::new(&weight[columns.start * k..columns.end * k], k, k, columns.len());
+        let at = rows.start * n + columns.start;
+        let x = Rows::new(&x[rows.start * k..rows.end * k], k, k, rows.len());
+        // SAFETY: the block lies within the m x n elements of out; different blocks write different elements.
         #[allow(unsafe_code)]
-        pulp::Arch::new().dispatch(Dots {
-            x: Rows::new(&x[rows.start * k..rows.end * k], k, k, rows.len()),
-            w: Rows::new(&weight[columns.start * k..columns.end * k], k, k, columns.len()),
-            scale: 1.0,
-            // SAFETY: rows.start < m and columns.start < n; different blocks write different elements.
-            out: unsafe { out.at(rows.start * n + columns.start) },
-            stride: n,
-        });
+        pulp::Arch::new().dispatch(unsafe { Dots::new(x, w, 1.0, out.at(at), n) });
     };
     let threads = rayon::current_num_threads();
     if m * n * k < PARALLEL || threads == 1 {
@@ -86,5 +83,34 @@ impl CustomOp2 for Linear {
     ) -> Result<(Option<Tensor>, Option<Tensor>)> {
         let dy = dy.contiguous()?;
         Ok((Some(dy.matmul(w)?), Some(dy.t()?.matmul(x)?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::tests::{check_gradients, random};
+
+    #[test]
+    fn fused_equals_matmul_and_gradients_agree() -> Result<()> {
+        for (m, n, k) in [(1, 5, 3), (50, 6, 40)] {
+            let inputs = [random(&[m, k], 1), random(&[n, k], 2)];
+            check_gradients(&inputs, |t| linear(&t[0], &t[1]), |t| t[0].matmul(&t[1].t()?))?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_row_does_not_depend_on_the_others_bit_for_bit() -> Result<()> {
+        // On one thread, split by rows, split by columns.
+        for (m, n, k) in [(7, 9, 21), (500, 33, 64), (17, 4000, 70)] {
+            let (x, w) = (random(&[m, k], 3), random(&[n, k], 4));
+            let all = linear(&x, &w)?;
+            for i in [0, m / 2, m - 1] {
+                let alone = linear(&x.narrow(0, i, 1)?, &w)?.flatten_all()?.to_vec1::<f32>()?;
+                assert_eq!(alone, all.get(i)?.to_vec1::<f32>()?, "row {i} of {m} x {n} x {k}");
+            }
+        }
+        Ok(())
     }
 }

@@ -34,7 +34,7 @@ pub fn log_prob(
     controls: &Arc<Controls>,
 ) -> Result<Tensor> {
     if hidden.device().is_cpu() {
-        let op = LogProb { draws: draws.clone(), controls: controls.clone() };
+        let op = LogProb { draws: draws.clone(), controls: controls.clone(), elements: CHUNK_ELEMENTS };
         hidden.contiguous()?.apply_op2(&head.contiguous()?, op)
     } else {
         composed(hidden, head, draws, controls)
@@ -62,6 +62,8 @@ fn composed(hidden: &Tensor, head: &Tensor, draws: &[Draw], controls: &Controls)
 struct LogProb {
     draws: Arc<Vec<Draw>>,
     controls: Arc<Controls>,
+    /// Logits held at once.
+    elements: usize,
 }
 
 impl LogProb {
@@ -71,7 +73,7 @@ impl LogProb {
         F: FnMut(std::ops::Range<usize>, &mut [f32]) -> Result<()>,
     {
         let vocab = head.len() / d;
-        let step = (CHUNK_ELEMENTS / vocab).max(1);
+        let step = (self.elements / vocab).max(1);
         let mut logits = vec![0f32; step.min(self.draws.len()) * vocab];
         for start in (0..self.draws.len()).step_by(step) {
             let rows = start..self.draws.len().min(start + step);
@@ -216,10 +218,15 @@ mod tests {
             temperature: [1.0, 0.7][i as usize % 2],
         });
         let (draws, controls) = (Arc::new(draws.collect::<Vec<_>>()), Arc::new(controls));
-        check_gradients(
-            &[random(&[9, 12], 1), random(&[30, 12], 2)],
-            |t| log_prob(&t[0], &t[1], &draws, &controls),
-            |t| composed(&t[0], &t[1], &draws, &controls),
-        )
+        // In one chunk, and in chunks of four rows.
+        for elements in [CHUNK_ELEMENTS, 4 * 30] {
+            let op = || LogProb { draws: draws.clone(), controls: controls.clone(), elements };
+            check_gradients(
+                &[random(&[9, 12], 1), random(&[30, 12], 2)],
+                |t| t[0].apply_op2(&t[1], op()),
+                |t| composed(&t[0], &t[1], &draws, &controls),
+            )?;
+        }
+        Ok(())
     }
 }

@@ -70,6 +70,9 @@ impl CustomOp2 for RmsNorm {
     ) -> Result<(CpuStorage, Shape)> {
         let (x, w) = (contiguous(x, lx)?, contiguous(w, lw)?);
         let d = w.len();
+        if lx.dims().last() != Some(&d) {
+            candle_core::bail!("rms_norm: x {:?} against weight {:?}", lx.shape(), lw.shape());
+        }
         let mut out = vec![0f32; x.len()];
         let rows = |(out, x): (&mut [f32], &[f32])| {
             vectorised(

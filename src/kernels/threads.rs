@@ -3,15 +3,16 @@
 /// Keeps candle's own helper threads from spinning beside rayon's.
 ///
 /// candle 0.11 runs its elementwise operations on a pool whose idle workers spin; next to this crate's kernels they
-/// take the cores that the kernels need (a training step of the embedded model on two cores took 1.4 times as long).
-/// The pool's size can only be set by an environment variable. A value that the user has set is kept.
+/// take the cores that the kernels need (docs/lab.md has the measurement). The pool's size can only be set by an
+/// environment variable. A value that the user has set is kept.
 ///
-/// Call it once, first thing in `main`.
+/// # Safety
+/// No other thread runs: call it first thing in `main`.
 #[allow(unsafe_code)]
-pub fn calm_candle() {
+pub unsafe fn calm_candle() {
     const VARIABLE: &str = "CANDLE_NUM_THREADS";
     if std::env::var_os(VARIABLE).is_none() {
-        // SAFETY: at the start of `main` no other thread reads the environment.
+        // SAFETY: the caller's promise; no other thread reads the environment.
         unsafe { std::env::set_var(VARIABLE, "1") };
     }
 }

@@ -8,6 +8,8 @@ use super::ModelError;
 
 /// The largest value accepted for any size in a configuration; beyond it the file is damaged or hostile.
 const MAX_SIZE: usize = 1 << 24;
+/// The largest depth accepted.
+const MAX_LAYERS: usize = 1024;
 
 /// Sizes and constants of a Llama-family decoder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -164,7 +166,6 @@ impl Config {
             ("vocab_size", self.vocab_size),
             ("hidden_size", self.hidden_size),
             ("intermediate_size", self.intermediate_size),
-            ("num_hidden_layers", self.num_hidden_layers),
             ("num_attention_heads", self.num_attention_heads),
             ("num_key_value_heads", self.kv_heads()),
             ("head_dim", self.head_dim()),
@@ -172,6 +173,15 @@ impl Config {
         ] {
             if size == 0 || size > MAX_SIZE {
                 return Err(format!("{field}: expected 1 to {MAX_SIZE}, got {size}"));
+            }
+        }
+        if self.num_hidden_layers == 0 || self.num_hidden_layers > MAX_LAYERS {
+            let got = self.num_hidden_layers;
+            return Err(format!("num_hidden_layers: expected 1 to {MAX_LAYERS}, got {got}"));
+        }
+        for (field, number) in [("rms_norm_eps", self.rms_norm_eps), ("rope_theta", self.rope_theta)] {
+            if !(number.is_finite() && number > 0.0) {
+                return Err(format!("{field}: expected a number above 0, got {number}"));
             }
         }
         if !self.num_attention_heads.is_multiple_of(self.kv_heads()) {

@@ -22,13 +22,6 @@ pub struct KvCache {
     layers: Vec<(Tensor, Tensor)>,
 }
 
-impl KvCache {
-    /// Number of slots.
-    pub fn slots(&self) -> usize {
-        self.layers.first().and_then(|(k, _)| k.dim(0).ok()).unwrap_or(0)
-    }
-}
-
 /// Where a forward pass writes its keys and values.
 pub struct CacheWrite<'a> {
     /// The cache.
@@ -144,8 +137,9 @@ pub fn parameter_shapes(config: &Config) -> Vec<(String, Vec<usize>)> {
 }
 
 impl Decoder {
-    /// A model from its weights (f32 on one device); a missing or mis-shaped tensor is named.
+    /// A model from a copy of its weights (on one device, made f32); a missing or mis-shaped tensor is named.
     pub fn new(config: Config, weights: &Weights) -> std::result::Result<Self, ModelError> {
+        config.check().map_err(|reason| ModelError::Config { path: "config.json".into(), reason })?;
         let mut vars = BTreeMap::new();
         for (name, expected) in parameter_shapes(&config) {
             let Some(tensor) = weights.get(&name) else {
@@ -194,9 +188,21 @@ impl Decoder {
         &self.vars
     }
 
-    /// A copy of the current weights, for checkpoints and reference models.
-    pub fn weights(&self) -> Result<Weights> {
-        self.vars.iter().map(|(name, var)| Ok((name.clone(), var.as_detached_tensor()))).collect()
+    /// The current weights. They share their storage with the model, so later training changes them too;
+    /// [`Decoder::new`] copies what it is given.
+    pub fn weights(&self) -> Weights {
+        self.vars.iter().map(|(name, var)| (name.clone(), var.as_detached_tensor())).collect()
+    }
+
+    /// The first parameter with a value that is not finite, if there is one.
+    pub fn not_finite(&self) -> Result<Option<String>> {
+        for (name, var) in &self.vars {
+            // The sum of squares is finite exactly if all values are, short of an overflow that is a divergence too.
+            if !var.as_detached_tensor().sqr()?.sum_all()?.to_scalar::<f32>()?.is_finite() {
+                return Ok(Some(name.clone()));
+            }
+        }
+        Ok(None)
     }
 
     /// The output head `[vocab, d]`, differentiable.

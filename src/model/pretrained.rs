@@ -11,7 +11,7 @@ use crate::prompt::{ChatTemplate, Controls, Message, Tokenizer};
 /// Name under which the embedded base model is asked for.
 pub const EMBEDDED: &str = "embedded";
 
-/// Largest `tokenizer.json` and largest weights that are compiled in; a few MB.
+/// What is compiled in, a few MB.
 const CONFIG: &str = include_str!("../../assets/countdown/config.json");
 const WEIGHTS: &[u8] = include_bytes!("../../assets/countdown/model.safetensors");
 

@@ -24,25 +24,26 @@ pub fn add_rows(decoder: &Decoder, rows: &[NewRow], seed: u64) -> std::result::R
     let mut config = decoder.config().clone();
     let needed = rows.iter().map(|r| r.id as usize + 1).max().unwrap_or(0);
     config.vocab_size = config.vocab_size.max(needed);
-    let mut weights = decoder.weights()?;
+    let mut weights = decoder.weights();
+    // One stream for both tables: the head's noise is not the embedding's.
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
     for name in [EMBEDDING, HEAD] {
         if let Some(table) = weights.get(name) {
-            let table = extended(table, rows, &config, seed)?;
+            let table = extended(table, rows, &config, &mut rng)?;
             weights.insert(name.into(), table);
         }
     }
     Decoder::new(config, &weights)
 }
 
-fn extended(table: &Tensor, rows: &[NewRow], config: &Config, seed: u64) -> Result<Tensor> {
+fn extended(table: &Tensor, rows: &[NewRow], config: &Config, rng: &mut ChaCha8Rng) -> Result<Tensor> {
     let (old, d) = table.dims2()?;
     let mut data = table.flatten_all()?.to_vec1::<f32>()?;
     let scale = (data.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>() / data.len() as f64).sqrt() as f32;
     data.resize(config.vocab_size * d, 0.0);
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
     for row in rows {
         let pieces: Vec<usize> = row.pieces.iter().map(|&p| p as usize).filter(|&p| p < old).collect();
-        let noise = normal(&mut rng, &[d], scale)?.to_vec1::<f32>()?;
+        let noise = normal(rng, &[d], scale)?.to_vec1::<f32>()?;
         for (i, noise) in noise.into_iter().enumerate() {
             let sum: f32 = pieces.iter().map(|p| data[p * d + i]).sum();
             data[row.id as usize * d + i] = sum / pieces.len().max(1) as f32 + noise;

@@ -67,7 +67,7 @@ pub fn save(decoder: &Decoder, folder: &Path, dtype: DType) -> Result<(), ModelE
     write(path, format!("{config:#}\n"))?;
     let path = folder.join(SINGLE);
     let tensors: Vec<(String, Tensor)> = decoder
-        .weights()?
+        .weights()
         .into_iter()
         .map(|(n, t)| Ok((n, t.to_dtype(dtype)?)))
         .collect::<Result<_, ModelError>>()?;

@@ -7,9 +7,9 @@ use candle_core::{Result, Tensor};
 
 use crate::engine::Trace;
 use crate::kernels::{self, Draw};
-use crate::layout::{Layout, Member, Parsed, Role, TargetError, Visibility, pack, targets};
+use crate::layout::{Layout, Member, Parsed, TargetError, Visibility, pack, targets};
 use crate::model::Decoder;
-use crate::prompt::{AllowedSet, Controls};
+use crate::prompt::{AllowedSet, Control, Controls, Tag};
 
 /// Tokens, their segments, and which of them were actions. All vectors have one entry a token.
 #[derive(Clone, Debug)]
@@ -52,10 +52,19 @@ impl Sequence {
         self.sampled.iter().filter(|s| **s).count()
     }
 
-    /// For each token, whether it stands in a segment that follows a block: summary and answer.
-    pub fn after_join(&self) -> Vec<bool> {
-        let segments = self.layout.segments().iter();
-        segments.flat_map(|s| std::iter::repeat_n(s.role == Role::Join, s.len)).collect()
+    /// For each token, whether it follows a block without standing in one: summary and answer.
+    pub fn after_block(&self, controls: &Controls) -> Vec<bool> {
+        let (mut depth, mut closed) = (0usize, false);
+        let prompt = self.layout.segments().first().map_or(0, |s| s.len);
+        let response = self.tokens[prompt..].iter().map(|&token| {
+            match controls.which(token) {
+                Some(Control::Tag(Tag::Parallel)) => depth += 1,
+                Some(Control::Tag(Tag::EndParallel)) => (depth, closed) = (depth.saturating_sub(1), true),
+                _ => {}
+            }
+            closed && depth == 0
+        });
+        std::iter::repeat_n(false, prompt).chain(response).collect()
     }
 }
 
@@ -174,6 +183,20 @@ pub fn split(sequences: &[Sequence], max_tokens: usize) -> Vec<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::{Role, Structure, parse};
+
+    #[test]
+    fn summary_and_answer_follow_a_block_in_both_structures() {
+        let controls = Controls { tags: Some([1, 2, 3, 4, 5, 6]), end: vec![0], newline: vec![7] };
+        // text <Parallel> <Path> text </Path> </Parallel> \n <Summary> text </Summary> text end
+        let response = [9, 1, 3, 9, 4, 2, 7, 5, 9, 6, 9, 0];
+        for structure in [Structure::PathWindow, Structure::Causal] {
+            let parsed = parse(&[8, 8], &response, &controls, structure).unwrap();
+            let late = Sequence::from(parsed).after_block(&controls);
+            let want: Vec<bool> = (0..14).map(|i| i >= 2 + 5).collect();
+            assert_eq!(late, want, "{structure:?}");
+        }
+    }
 
     fn sequence(prompt: &[u32], response: usize) -> Sequence {
         let mut layout = Layout::default();

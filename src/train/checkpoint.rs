@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::grpo::Collected;
 use super::metrics::StageId;
 use super::optim::AdamW;
+use super::recipe::{Arm, Stage};
 use super::{Result, TrainError};
 use crate::model::{Pretrained, Weights};
 
@@ -61,11 +62,6 @@ impl RunFolder {
         Ok(run)
     }
 
-    /// The folder.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// A file in it.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
@@ -96,8 +92,12 @@ impl RunFolder {
     }
 
     /// Writes a checkpoint: into a folder beside its place first, so that a cut write leaves none. Returns its place.
+    /// Weights that are not finite are refused, so that they never take the place of a good checkpoint.
     pub fn save(&self, model: &Pretrained, optim: &AdamW, state: &TrainerState) -> Result<PathBuf> {
-        let place = self.arm(&state.arm).join(format!("step-{}", state.total_steps));
+        let place = self.at_step(&state.arm, state.total_steps);
+        if let Some(name) = model.decoder.not_finite()? {
+            return Err(TrainError::Diverged { name });
+        }
         let part = place.with_extension("part");
         if part.exists() {
             std::fs::remove_dir_all(&part).map_err(at(&part))?;
@@ -117,14 +117,31 @@ impl RunFolder {
         Ok(place)
     }
 
-    /// The checkpoint of an arm after so many steps, if there is one.
-    pub fn at_step(&self, arm: &str, total_steps: usize) -> Option<PathBuf> {
-        Some(self.arm(arm).join(format!("step-{total_steps}"))).filter(|folder| folder.is_dir())
+    /// Where the checkpoint of an arm after so many steps lies.
+    pub fn at_step(&self, arm: &str, total_steps: usize) -> PathBuf {
+        self.arm(arm).join(format!("step-{total_steps}"))
+    }
+
+    /// Drops the records of a stage's steps after `step`, which a run that was killed made and will make again.
+    pub fn forget_after(&self, stage: &StageId, step: usize) -> Result<()> {
+        for path in [self.file(METRICS), self.file(TRACES)] {
+            let Ok(text) = std::fs::read_to_string(&path) else { continue };
+            let later = |line: &&str| {
+                let Ok(record) = serde_json::from_str::<serde_json::Value>(line) else { return true };
+                let same = record["arm"] == stage.arm.as_str() && record["stage"] == stage.name.as_str();
+                same && record["step"].as_u64().is_some_and(|s| s > step as u64)
+            };
+            if text.lines().any(|line| later(&line)) {
+                let kept: String = text.lines().filter(|l| !later(l)).map(|l| format!("{l}\n")).collect();
+                std::fs::write(&path, kept).map_err(at(&path))?;
+            }
+        }
+        Ok(())
     }
 
     /// Adds some responses of a step to `traces.jsonl`.
     pub fn append_traces(&self, stage: &StageId, step: usize, collected: &Collected) -> Result<()> {
-        let path = self.file("traces.jsonl");
+        let path = self.file(TRACES);
         let mut file = File::options().create(true).append(true).open(&path).map_err(at(&path))?;
         for (problem, response) in collected.samples() {
             let row = serde_json::json!({
@@ -138,35 +155,60 @@ impl RunFolder {
         Ok(())
     }
 
-    /// The newest checkpoint of an arm.
-    pub fn newest(&self, arm: &str) -> Result<Option<(PathBuf, TrainerState)>> {
-        let folder = self.arm(arm);
-        let Ok(entries) = std::fs::read_dir(&folder) else { return Ok(None) };
+    /// The newest checkpoint of an arm, which must be one that the arm can have.
+    pub fn newest(&self, arm: &Arm) -> Result<Option<(PathBuf, TrainerState)>> {
+        let folder = self.arm(&arm.name);
+        let entries = match std::fs::read_dir(&folder) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            entries => entries.map_err(at(&folder))?,
+        };
         let mut newest: Option<(PathBuf, TrainerState)> = None;
         for entry in entries.flatten() {
-            let file = entry.path().join(STATE);
-            if entry.path().extension().is_some() || !file.exists() {
+            let (place, file) = (entry.path(), entry.path().join(STATE));
+            // What was being written when the program was killed ends in `.part`.
+            if place.extension().is_some() || !file.exists() {
                 continue;
             }
             let text = std::fs::read_to_string(&file).map_err(at(&file))?;
             let state: TrainerState = serde_json::from_str(&text)
-                .map_err(|e| TrainError::Damaged { path: file, reason: e.to_string() })?;
+                .map_err(|e| TrainError::Damaged { path: file.clone(), reason: e.to_string() })?;
+            if place != self.at_step(&arm.name, state.total_steps) || !state.fits(arm) {
+                let reason =
+                    format!("{state:?} is not a state of this place in the recipe's arm {:?}", arm.name);
+                return Err(TrainError::Damaged { path: file, reason });
+            }
             if newest.as_ref().is_none_or(|(_, best)| state.total_steps > best.total_steps) {
-                newest = Some((entry.path(), state));
+                newest = Some((place, state));
             }
         }
         Ok(newest)
     }
 }
 
+impl TrainerState {
+    /// Whether an arm can be in this state.
+    fn fits(&self, arm: &Arm) -> bool {
+        let before: usize = arm.stages.iter().take(self.stage).map(Stage::steps).sum();
+        let stage = arm.stages.get(self.stage);
+        self.arm == arm.name
+            && stage.is_some_and(|stage| self.step <= stage.steps())
+            && before.checked_add(self.step) == Some(self.total_steps)
+    }
+}
+
+/// The record of all steps.
+pub const METRICS: &str = "metrics.jsonl";
+const TRACES: &str = "traces.jsonl";
 const MOMENTS: &str = "optimizer.safetensors";
 const STATE: &str = "trainer.json";
 
 /// Reads the optimizer of a checkpoint.
 pub fn load_optimizer(checkpoint: &Path, state: &TrainerState, device: &Device) -> Result<AdamW> {
+    let path = checkpoint.join(MOMENTS);
+    let damaged = |e: candle_core::Error| TrainError::Damaged { path: path.clone(), reason: e.to_string() };
     let moments: Weights =
-        candle_core::safetensors::load(checkpoint.join(MOMENTS), device)?.into_iter().collect();
-    Ok(AdamW::from_state(&moments, state.optimizer_steps)?)
+        candle_core::safetensors::load(&path, device).map_err(damaged)?.into_iter().collect();
+    AdamW::from_state(&moments, state.optimizer_steps).map_err(damaged)
 }
 
 fn at(path: &Path) -> impl FnOnce(std::io::Error) -> TrainError {

@@ -1,5 +1,6 @@
 //! Runs a recipe: arm after arm, stage after stage, a checkpoint and an evaluation at the end of each.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -11,7 +12,7 @@ use super::checkpoint::{RunFolder, TrainerState, load_optimizer};
 use super::metrics::{Sink, StageId, StepMetrics};
 use super::optim::AdamW;
 use super::recipe::{Arm, Recipe, Stage, Tier};
-use super::{Result, TrainError, grpo, sft};
+use super::{Result, TrainError, grpo, recipe, sft};
 use crate::engine::{EngineOptions, SamplingParams};
 use crate::eval::{Evaluation, evaluate};
 use crate::layout::Structure;
@@ -33,16 +34,35 @@ pub struct Session<'a> {
     /// The model as it was at the stage's start, for a stage with a KL term.
     pub reference: Option<Decoder>,
     sinks: &'a mut dyn Sink,
+    clock: Clock,
     save_every: usize,
-    /// Steps of earlier stages.
-    steps_before: usize,
     saved: Option<PathBuf>,
+}
+
+/// Wall time of a run, over all resumes.
+#[derive(Clone, Copy)]
+struct Clock {
+    started: Instant,
+    before: f64,
+}
+
+impl Clock {
+    const FILE: &'static str = "seconds.json";
+
+    fn start(run: &RunFolder) -> Result<Self> {
+        Ok(Self { started: Instant::now(), before: run.read_json(Self::FILE)?.unwrap_or(0.0) })
+    }
+
+    fn seconds(&self) -> f64 {
+        self.before + self.started.elapsed().as_secs_f64()
+    }
 }
 
 impl Session<'_> {
     /// Records a finished step; writes a checkpoint where one is due; stops where that was asked for.
     pub fn after_step(&mut self, stage: &StageId, metrics: &StepMetrics, optim: &AdamW) -> Result<()> {
         self.sinks.step(metrics)?;
+        self.run.write_json(Clock::FILE, &self.clock.seconds())?;
         let cancelled = self.sinks.cancelled();
         let last = metrics.step == stage.steps;
         let due = self.save_every > 0 && metrics.step.is_multiple_of(self.save_every);
@@ -60,7 +80,7 @@ impl Session<'_> {
                 std::fs::remove_dir_all(&older).map_err(|source| TrainError::File { path: older, source })?;
             }
         }
-        if cancelled && !last { Err(TrainError::Cancelled) } else { Ok(()) }
+        if cancelled { Err(TrainError::Cancelled) } else { Ok(()) }
     }
 
     /// Says something to whoever watches.
@@ -103,23 +123,52 @@ pub fn train(recipe: &Recipe, run: &RunFolder, sinks: &mut dyn Sink, device: &De
     if let Some(summary) = run.read_json("summary.json")? {
         return Ok(summary);
     }
-    let started = Instant::now();
-    let before: f64 = run.read_json("seconds.json")?.unwrap_or(0.0);
+    let clock = Clock::start(run)?;
     let tiers = recipe.tiers()?;
     let mut columns = Columns { run, tiers: &tiers, recipe, results: vec![] };
     // Random weights answer nothing, at length.
     if !tiers.is_empty() && recipe.model.init.is_none() {
         let base = open_base(recipe, device)?;
-        let sequential = Arm { name: "base".into(), structure: None, stages: vec![] };
-        columns.evaluate("base", &base, &sequential.sampling(&recipe.sampling), sinks)?;
+        columns.evaluate("base", &base, &sampling(recipe, None), sinks)?;
     }
     for (index, arm) in recipe.arms.iter().enumerate() {
-        let result = run_arm(recipe, index, arm, run, sinks, device, &mut columns);
-        run.write_json("seconds.json", &(before + started.elapsed().as_secs_f64()))?;
-        result?;
+        let newest = run.newest(arm)?;
+        let model = match &newest {
+            Some((folder, _)) => Pretrained::from_folder(folder, device)?,
+            None => open_arm_base(recipe, arm, device)?,
+        };
+        let mut session = Session {
+            model,
+            structure: arm.structure,
+            sampling: sampling(recipe, arm.structure),
+            engine: recipe.engine,
+            run,
+            reference: None,
+            sinks,
+            clock,
+            save_every: 0,
+            saved: None,
+        };
+        let mut steps_before = 0;
+        for (stage_index, stage) in arm.stages.iter().enumerate() {
+            let id = StageId {
+                arm: arm.name.clone(),
+                name: stage.name.clone(),
+                index: stage_index,
+                seed: stage_seed(recipe.seed, index, stage_index),
+                steps: stage.steps(),
+                steps_before,
+            };
+            run_stage(&mut session, recipe, arm, stage, &id, newest.as_ref(), device)?;
+            steps_before += id.steps;
+            if stage.evaluate {
+                let column = column_name(index, arm, stage_index);
+                columns.evaluate(&column, &session.model, &session.sampling, session.sinks)?;
+            }
+        }
     }
     let summary = Summary {
-        seconds: before + started.elapsed().as_secs_f64(),
+        seconds: clock.seconds(),
         peak_memory_bytes: peak_memory(),
         columns: columns.results.iter().map(|(name, _)| name.clone()).collect(),
         tiers: columns.tiers(),
@@ -128,71 +177,47 @@ pub fn train(recipe: &Recipe, run: &RunFolder, sinks: &mut dyn Sink, device: &De
     Ok(summary)
 }
 
-fn run_arm(
+/// Runs what is left of a stage; `newest` is the checkpoint that the arm goes on from.
+fn run_stage(
+    session: &mut Session,
     recipe: &Recipe,
-    arm_index: usize,
     arm: &Arm,
-    run: &RunFolder,
-    sinks: &mut dyn Sink,
+    stage: &Stage,
+    id: &StageId,
+    newest: Option<&(PathBuf, TrainerState)>,
     device: &Device,
-    columns: &mut Columns,
 ) -> Result<()> {
-    let newest = run.newest(&arm.name)?;
-    let model = match &newest {
-        Some((folder, _)) => Pretrained::from_folder(folder, device)?,
-        None => open_arm_base(recipe, arm, device)?,
-    };
-    let sampling = SamplingParams { seed: recipe.seed, ..arm.sampling(&recipe.sampling) };
-    let (structure, engine) = (arm.structure, recipe.engine);
-    let mut session = Session {
-        model,
-        structure,
-        sampling,
-        engine,
-        run,
-        reference: None,
-        sinks,
-        save_every: 0,
-        steps_before: 0,
-        saved: None,
-    };
-    for (index, stage) in arm.stages.iter().enumerate() {
-        let seed = stage_seed(recipe.seed, arm_index, index);
-        let (arm_name, name, steps) = (arm.name.clone(), stage.name.clone(), stage.steps());
-        let id = StageId { arm: arm_name, name, index, seed, steps, steps_before: session.steps_before };
-        let done = newest.as_ref().map_or(0, |(_, at)| match at.stage.cmp(&index) {
-            std::cmp::Ordering::Less => 0,
-            std::cmp::Ordering::Equal => at.step,
-            std::cmp::Ordering::Greater => steps,
-        });
-        let column = column_name(arm_index, arm, index);
-        if done < steps {
-            let mut optim = match &newest {
-                Some((folder, state)) if state.stage == index => {
-                    session.saved = Some(folder.clone());
-                    load_optimizer(folder, state, device)?
-                }
-                _ => AdamW::default(),
-            };
-            session.save_every = stage.save_every;
-            session.reference = match &stage.grpo {
-                Some(config) if config.beta != 0.0 => Some(stage_start(&session, recipe, arm, done, device)?),
-                _ => None,
-            };
-            session.sinks.begin(&id, done)?;
-            match (&stage.sft, &stage.grpo) {
-                (Some(config), _) => sft::sft(&mut session, &id, config, &mut optim, done)?,
-                (_, Some(config)) => grpo::grpo(&mut session, &id, config, &mut optim, done)?,
-                (None, None) => {}
-            }
-            session.saved = None;
-        }
-        session.steps_before += steps;
-        if stage.evaluate {
-            columns.evaluate(&column, &session.model, &session.sampling, session.sinks)?;
-        }
+    let done = newest.map_or(0, |(_, at)| match at.stage.cmp(&id.index) {
+        Ordering::Less => 0,
+        Ordering::Equal => at.step,
+        Ordering::Greater => id.steps,
+    });
+    if done >= id.steps {
+        return Ok(());
     }
-    Ok(())
+    let mut optim = AdamW::default();
+    session.saved = None;
+    if let Some((folder, state)) = newest.filter(|(_, state)| state.stage == id.index) {
+        session.saved = Some(folder.clone());
+        optim = load_optimizer(folder, state, device)?;
+    }
+    session.save_every = stage.save_every;
+    session.reference = match &stage.grpo {
+        Some(config) if config.beta != 0.0 => Some(stage_start(session, recipe, arm, id, done, device)?),
+        _ => None,
+    };
+    session.run.forget_after(id, done)?;
+    session.sinks.begin(id, done)?;
+    match (&stage.sft, &stage.grpo) {
+        (Some(config), _) => sft::sft(session, id, config, &mut optim, done),
+        (_, Some(config)) => grpo::grpo(session, id, config, &mut optim, done),
+        (None, None) => Ok(()),
+    }
+}
+
+/// Sampling settings of a run for paths of some structure.
+fn sampling(recipe: &Recipe, structure: Option<Structure>) -> SamplingParams {
+    SamplingParams { seed: recipe.seed, ..recipe::sampling(structure, &recipe.sampling) }
 }
 
 /// The base model of a recipe.
@@ -213,22 +238,24 @@ fn open_arm_base(recipe: &Recipe, arm: &Arm, device: &Device) -> Result<Pretrain
     Ok(base)
 }
 
-/// The weights at the start of the stage that the session is in, of which `done` steps are done.
+/// The weights at the start of a stage of which `done` steps are done.
 fn stage_start(
     session: &Session,
     recipe: &Recipe,
     arm: &Arm,
+    id: &StageId,
     done: usize,
     device: &Device,
 ) -> Result<Decoder> {
     if done == 0 {
         let now = &session.model.decoder;
-        return Ok(Decoder::new(now.config().clone(), &now.weights()?)?);
+        return Ok(Decoder::new(now.config().clone(), &now.weights())?);
     }
-    match session.run.at_step(&arm.name, session.steps_before) {
-        Some(folder) => Ok(Pretrained::from_folder(&folder, device)?.decoder),
-        None => Ok(open_arm_base(recipe, arm, device)?.decoder),
-    }
+    let start = match id.steps_before {
+        0 => open_arm_base(recipe, arm, device)?,
+        steps => Pretrained::from_folder(&session.run.at_step(&arm.name, steps), device)?,
+    };
+    Ok(start.decoder)
 }
 
 fn stage_seed(seed: u64, arm: usize, stage: usize) -> u64 {
@@ -240,7 +267,7 @@ fn stage_seed(seed: u64, arm: usize, stage: usize) -> u64 {
 
 /// What an evaluation is called: `sft` after the first arm's fine-tuning, `ARM_rl` at the end of an arm that ends in
 /// reinforcement learning, `ARM_STAGE` elsewhere.
-fn column_name(arm_index: usize, arm: &Arm, stage: usize) -> String {
+pub(super) fn column_name(arm_index: usize, arm: &Arm, stage: usize) -> String {
     let last = stage + 1 == arm.stages.len();
     let next_is_rl = arm.stages.get(stage + 1).is_some_and(|s: &Stage| s.grpo.is_some());
     match (&arm.stages[stage].sft, arm_index) {
@@ -269,12 +296,15 @@ impl Columns<'_> {
         let Some(config) = &self.recipe.evaluation else { return Ok(()) };
         let file = format!("evaluations/{column}.json");
         let kept: Option<BTreeMap<String, Evaluation>> = self.run.read_json(&file)?;
-        let results = match kept {
+        let results = match kept.filter(|kept| self.fits(kept, config.samples)) {
             Some(kept) => kept,
             None => {
                 let mut results = BTreeMap::new();
                 for tier in self.tiers {
                     let what = format!("{column}, tier {}", tier.name);
+                    if sinks.cancelled() {
+                        return Err(TrainError::Cancelled);
+                    }
                     let mut progress = |done, total| sinks.evaluating(&what, done, total);
                     let (problems, engine) = (&tier.problems, self.recipe.engine);
                     let result = evaluate(model, problems, config.samples, sampling, engine, &mut progress)?;
@@ -286,6 +316,15 @@ impl Columns<'_> {
         };
         self.results.push((column.into(), results));
         Ok(())
+    }
+
+    /// Whether kept results are those of this recipe, which may have changed since.
+    fn fits(&self, kept: &BTreeMap<String, Evaluation>, samples: usize) -> bool {
+        let same = |tier: &Tier| {
+            let problems = |e: &Evaluation| e.problems + e.skipped == tier.problems.len();
+            kept.get(&tier.name).is_some_and(|e| e.samples == samples && problems(e))
+        };
+        self.tiers.len() == kept.len() && self.tiers.iter().all(same)
     }
 
     fn tiers(&self) -> Vec<TierResult> {

@@ -26,8 +26,8 @@ use super::optim::{AdamW, Gradients};
 use super::problems::Problems;
 use super::recipe::GrpoConfig;
 use crate::data::Problem;
-use crate::engine::{EngineStats, Observer, SamplingParams};
-use crate::eval::{Rollout, rollouts};
+use crate::engine::{EngineStats, SamplingParams};
+use crate::eval::{Means, Rollout, rollouts, stats};
 use crate::reward::Score;
 
 /// Runs the stage from step `first` on (later than 0 after a resume).
@@ -55,21 +55,7 @@ pub fn grpo(
         let sampled_after = started.elapsed().as_secs_f64();
 
         // Compare each response with its group.
-        let mut sequences = Vec::new();
-        let (mut advantage, mut old) = (Vec::new(), Vec::new());
-        for group in collected.groups.iter().filter(|g| !all_equal(&g.rewards())) {
-            for (response, value) in
-                group.responses.iter().zip(advantages(&group.rewards(), config.scale_rewards))
-            {
-                let trace = &response.rollout.trace;
-                if config.mask_truncated && trace.truncated() {
-                    continue;
-                }
-                sequences.push(Sequence::from(trace));
-                advantage.push(value);
-                old.push(trace.logprobs.clone());
-            }
-        }
+        let Compared { sequences, advantages, old } = compare(&collected.groups, config);
 
         // One update, micro-batch by micro-batch.
         let actions: Vec<usize> = sequences.iter().map(Sequence::actions).collect();
@@ -81,7 +67,7 @@ pub fn grpo(
             let each = |values: &[f32]| micro.actions().iter().map(|a| values[a.sequence]).collect();
             let reference = reference.as_ref().map(|r| micro.log_probs_frozen(r, &controls)).transpose()?;
             let data = ActionData {
-                advantages: each(&advantage),
+                advantages: each(&advantages),
                 old: micro.actions().iter().map(|a| old[a.sequence][a.token]).collect(),
                 reference: reference.map(|(log_probs, _)| log_probs),
                 weights: each(&weights),
@@ -112,6 +98,32 @@ pub fn grpo(
     Ok(())
 }
 
+/// Responses to learn from. All vectors have one entry a response.
+#[derive(Default)]
+struct Compared {
+    sequences: Vec<Sequence>,
+    advantages: Vec<f32>,
+    /// Log-probabilities when they were sampled, by token.
+    old: Vec<Vec<f32>>,
+}
+
+/// Each response against its group.
+fn compare(groups: &[Group], config: &GrpoConfig) -> Compared {
+    let mut compared = Compared::default();
+    for group in groups {
+        let rewards = group.rewards();
+        for (i, advantage) in advantages(&rewards, config.scale_rewards).into_iter().enumerate() {
+            let trace = &group.responses[i].rollout.trace;
+            if rewards[i].is_some() && !(config.mask_truncated && trace.truncated()) {
+                compared.sequences.push(Sequence::from(trace));
+                compared.advantages.push(advantage);
+                compared.old.push(trace.logprobs.clone());
+            }
+        }
+    }
+    compared
+}
+
 /// A judged and scored response.
 pub struct Response {
     /// The response.
@@ -139,16 +151,13 @@ impl Group {
 pub struct Collected {
     /// The groups to learn from.
     pub groups: Vec<Group>,
+    /// Groups whose rewards are all equal, and what came after there were enough.
+    left_out: Vec<Group>,
     rounds: usize,
-    equal: usize,
     stats: EngineStats,
 }
 
-struct Quiet;
-
-impl Observer for Quiet {}
-
-/// Samples groups until there are `prompts` that teach something, in at most `resample_rounds` further rounds.
+/// Samples until there are `prompts` groups that teach something, in at most `resample_rounds` further rounds.
 fn collect(
     session: &Session,
     stage: &StageId,
@@ -157,31 +166,23 @@ fn collect(
     sampling: &SamplingParams,
     step: usize,
 ) -> Result<Collected> {
-    let mut collected = Collected { groups: vec![], rounds: 0, equal: 0, stats: EngineStats::default() };
-    let mut spare = Vec::new();
+    let mut collected =
+        Collected { groups: vec![], left_out: vec![], rounds: 0, stats: EngineStats::default() };
     for round in 0..=config.resample_rounds {
         let number = step * (config.resample_rounds + 1) + round;
         let drawn = problems.draw(stage.seed, number, config.prompts)?;
-        let first_id = (number * config.prompts) as u64;
-        let (groups, stats) = rollouts(
-            &session.model,
-            &drawn,
-            config.num_generations,
-            first_id,
-            sampling,
-            session.engine,
-            &mut Quiet,
-        )?;
+        let (first_id, n) = ((number * config.prompts) as u64, config.num_generations);
+        let (groups, stats) =
+            rollouts(&session.model, &drawn, n, first_id, sampling, session.engine, &mut ())?;
         collected.stats.merge(&stats);
         collected.rounds = round;
         for (problem, group) in drawn.into_iter().zip(groups) {
             let score =
                 |rollout: Rollout| Response { score: config.reward.score(step, &rollout.judged), rollout };
             let group = Group { problem, responses: group.into_iter().map(score).collect() };
-            if all_equal(&group.rewards()) {
-                collected.equal += 1;
-                spare.push(group);
-            } else if collected.groups.len() < config.prompts {
+            if all_equal(&group.rewards()) || collected.groups.len() == config.prompts {
+                collected.left_out.push(group);
+            } else {
                 collected.groups.push(group);
             }
         }
@@ -189,43 +190,41 @@ fn collect(
             break;
         }
     }
-    // Groups that teach nothing still tell how the model does.
-    let missing = config.prompts - collected.groups.len();
-    collected.groups.extend(spare.into_iter().take(missing));
     Ok(collected)
 }
 
 impl Collected {
+    /// Over everything that was sampled, also groups that the update leaves out.
     fn report(&self, metrics: &mut StepMetrics) {
-        let responses: Vec<&Response> = self.groups.iter().flat_map(|g| &g.responses).collect();
-        let mean = |f: &dyn Fn(&Response) -> f64| {
-            responses.iter().map(|r| f(r)).sum::<f64>() / responses.len().max(1) as f64
-        };
-        metrics.set("reward", mean(&|r| f64::from(r.score.reward)));
-        metrics.set("accuracy", mean(&|r| f64::from(r.score.correct == Some(true))));
-        metrics.set("parallel_ratio", mean(&|r| f64::from(r.score.blocks > 0 && r.score.well_formed)));
-        metrics.set("well_formed", mean(&|r| f64::from(r.score.well_formed)));
-        let known: Vec<&&Response> = responses.iter().filter(|r| r.rollout.path_right.is_some()).collect();
-        let found: Vec<&&&Response> = known.iter().filter(|r| r.rollout.path_right == Some(true)).collect();
-        if !known.is_empty() {
-            metrics.set("some_path_right", found.len() as f64 / known.len() as f64);
-        }
-        if !found.is_empty() {
-            let right = found.iter().filter(|r| r.score.correct == Some(true)).count();
-            metrics.set("answer_right_given_path", right as f64 / found.len() as f64);
-        }
-        metrics.set("response_tokens", mean(&|r| r.rollout.trace.response_tokens() as f64));
-        metrics.set("critical_path_tokens", mean(&|r| r.rollout.trace.critical_path() as f64));
-        metrics.set("truncated", mean(&|r| f64::from(r.rollout.trace.truncated())));
-        metrics.set("cut_paths", mean(&|r| r.rollout.trace.cut_paths() as f64));
-        metrics.set("equal_groups", self.equal as f64);
+        let responses = || self.groups.iter().chain(&self.left_out).flat_map(|group| &group.responses);
+        let rewards: Vec<f64> =
+            responses().filter(|r| r.score.correct.is_some()).map(|r| f64::from(r.score.reward)).collect();
+        let means = Means::of(responses().map(|r| &r.rollout));
+        metrics.set("reward", stats::mean(&rewards).unwrap_or(0.0));
+        metrics.set("accuracy", means.accuracy);
+        metrics.set("parallel_ratio", means.parallel_ratio);
+        metrics.set("well_formed", means.well_formed);
+        let known = [
+            ("some_path_right", means.some_path_right),
+            ("answer_right_given_path", means.answer_right_given_path),
+        ];
+        known.into_iter().for_each(|(name, value)| value.into_iter().for_each(|v| metrics.set(name, v)));
+        metrics.set("total_tokens", means.total_tokens);
+        metrics.set("critical_path_tokens", means.critical_path_tokens);
+        metrics.set("truncated", means.truncated);
+        metrics.set("cut_paths", means.cut_paths);
+        metrics.set("equal_groups", self.left_out.len() as f64);
         metrics.set("resample_rounds", self.rounds as f64);
         metrics.set("sampled_tokens", self.stats.sampled_tokens as f64);
     }
 
     /// What is kept of a step for people to read: two responses to its first problem.
     pub fn samples(&self) -> impl Iterator<Item = (&Problem, &Response)> {
-        self.groups.iter().take(1).flat_map(|g| g.responses.iter().take(2).map(|r| (&g.problem, r)))
+        self.groups
+            .iter()
+            .chain(&self.left_out)
+            .take(1)
+            .flat_map(|g| g.responses.iter().take(2).map(|r| (&g.problem, r)))
     }
 }
 

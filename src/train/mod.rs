@@ -17,7 +17,6 @@ pub mod tensorboard;
 use std::path::PathBuf;
 
 use crate::data::DataError;
-use crate::engine::ParamsError;
 use crate::eval::rollout::RolloutError;
 use crate::layout::TargetError;
 use crate::model::ModelError;
@@ -74,6 +73,12 @@ pub enum TrainError {
         /// Why the first was.
         first: String,
     },
+    /// The weights are no numbers any more.
+    #[error("training diverged: {name} holds values that are not finite; the last checkpoint is kept")]
+    Diverged {
+        /// The first such parameter.
+        name: String,
+    },
     /// Stopped from outside, after a checkpoint was written.
     #[error("stopped; `--resume` goes on from the newest checkpoint")]
     Cancelled,
@@ -86,9 +91,6 @@ pub enum TrainError {
     /// Sampling and judging.
     #[error(transparent)]
     Rollout(#[from] RolloutError),
-    /// Settings of sampling.
-    #[error(transparent)]
-    Sampling(#[from] ParamsError),
     /// A sequence without a predictor for one of its actions.
     #[error(transparent)]
     Target(#[from] TargetError),

@@ -3,6 +3,10 @@
 //! A recipe names a base model and one or more *arms*. Each arm starts from the base and goes through its stages in
 //! order; the end of each stage is a checkpoint from which the next starts.
 
+mod check;
+mod overrides;
+
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -97,10 +101,15 @@ pub struct Arm {
 impl Arm {
     /// Sampling settings of this arm: its structure, or none.
     pub fn sampling(&self, base: &SamplingParams) -> SamplingParams {
-        match self.structure {
-            Some(structure) => SamplingParams { structure, ..base.clone() },
-            None => SamplingParams { max_blocks: 0, structure: Structure::Causal, ..base.clone() },
-        }
+        sampling(self.structure, base)
+    }
+}
+
+/// Sampling settings for paths of some structure, or for none.
+pub fn sampling(structure: Option<Structure>, base: &SamplingParams) -> SamplingParams {
+    match structure {
+        Some(structure) => SamplingParams { structure, ..base.clone() },
+        None => SamplingParams { max_blocks: 0, structure: Structure::Causal, ..base.clone() },
     }
 }
 
@@ -110,7 +119,8 @@ impl Arm {
 pub struct Stage {
     /// Its name.
     pub name: String,
-    /// A checkpoint every so many steps, besides the one at its end; 0 for that one alone.
+    /// A checkpoint every so many steps, besides the one at its end; 0 for that one alone. Each replaces the one before,
+    /// so that a stage leaves one.
     #[serde(default)]
     pub save_every: usize,
     /// Whether the model is evaluated at its end.
@@ -288,7 +298,7 @@ pub struct Tier {
     pub name: String,
     /// Its problems.
     pub problems: Vec<Problem>,
-    /// Whether reinforcement learning of some arm used it.
+    /// Whether reinforcement learning of some arm used problems of its kind (Countdown tier, or source of the rows).
     pub trained: bool,
 }
 
@@ -300,7 +310,7 @@ impl Recipe {
         let wrong = |e: toml::de::Error| TrainError::Recipe { recipe: name.into(), reason: e.to_string() };
         let mut table: toml::Table = text.parse().map_err(wrong)?;
         for argument in overrides {
-            apply(&mut table, argument)?;
+            overrides::apply(&mut table, argument)?;
         }
         // Through text again where nothing was overridden, so that errors point at the line.
         let mut recipe: Self =
@@ -311,11 +321,11 @@ impl Recipe {
     }
 
     fn resolve_files(&mut self, folder: &Path) {
+        // Absolute, so that the run can be resumed from any folder.
         let resolve = |file: &mut PathBuf| {
             let beside = folder.join(&*file);
-            if beside.exists() || !file.exists() {
-                *file = beside;
-            }
+            let found = if beside.exists() || !file.exists() { beside } else { file.clone() };
+            *file = std::path::absolute(&found).unwrap_or(found);
         };
         if self.model.path != EMBEDDED {
             let mut path = PathBuf::from(&self.model.path);
@@ -329,26 +339,6 @@ impl Recipe {
         self.evaluation.iter_mut().flat_map(|e| &mut e.files).for_each(resolve);
     }
 
-    /// Says what makes the recipe impossible to run, naming the key.
-    fn check(&self) -> std::result::Result<(), String> {
-        self.sampling.validate().map_err(|e| format!("sampling.{e}"))?;
-        if self.arms.is_empty() {
-            return Err("arms: expected at least one, got none".into());
-        }
-        for (a, arm) in self.arms.iter().enumerate() {
-            if self.arms[..a].iter().any(|other| other.name == arm.name) || !is_name(&arm.name) {
-                let expected = "expected different names of letters, digits, - and _";
-                return Err(format!("arms.{a}.name: {expected}, got {:?}", arm.name));
-            }
-            for (s, stage) in arm.stages.iter().enumerate() {
-                stage.check(arm).map_err(|reason| format!("arms.{a}.stages.{s}.{reason}"))?;
-            }
-        }
-        let Some(evaluation) = &self.evaluation else { return Ok(()) };
-        positive("evaluation.problems", evaluation.problems)?;
-        positive("evaluation.samples", evaluation.samples)
-    }
-
     /// The test problems of each tier.
     pub fn tiers(&self) -> Result<Vec<Tier>> {
         let Some(evaluation) = &self.evaluation else { return Ok(vec![]) };
@@ -360,14 +350,22 @@ impl Recipe {
                 self.rl_data().any(|d| d.countdown.as_ref().is_some_and(|c| c.tiers.contains(&tier)));
             tiers.push(Tier { name: tier.name().into(), problems, trained });
         }
+        let rl_sources = if evaluation.files.is_empty() { HashSet::new() } else { self.rl_sources()? };
         for file in &evaluation.files {
             let name = file.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
             let mut problems = load_problems(file)?;
             problems.truncate(evaluation.problems);
-            // A file of test problems is held out; its tier is trained if RL learned from files at all.
-            tiers.push(Tier { name, problems, trained: self.rl_data().any(|d| d.file.is_some()) });
+            let trained = problems.first().is_some_and(|p| rl_sources.contains(&p.source));
+            tiers.push(Tier { name, problems, trained });
         }
         Ok(tiers)
+    }
+
+    /// The sources of the rows that reinforcement learning uses.
+    fn rl_sources(&self) -> Result<HashSet<String>> {
+        let files = self.rl_data().filter_map(|data| data.file.as_deref());
+        let rows = files.map(load_problems).collect::<std::result::Result<Vec<_>, _>>()?;
+        Ok(rows.into_iter().flatten().map(|problem| problem.source).collect())
     }
 
     fn rl_data(&self) -> impl Iterator<Item = &ProblemData> {
@@ -375,68 +373,7 @@ impl Recipe {
     }
 }
 
-fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
-}
-
-fn positive(field: &str, value: usize) -> std::result::Result<(), String> {
-    if value == 0 { Err(format!("{field}: expected at least 1, got 0")) } else { Ok(()) }
-}
-
-impl Stage {
-    fn check(&self, arm: &Arm) -> std::result::Result<(), String> {
-        if !is_name(&self.name) {
-            return Err(format!("name: expected letters, digits, - and _, got {:?}", self.name));
-        }
-        match (&self.sft, &self.grpo) {
-            (Some(sft), None) => sft.check(arm).map_err(|reason| format!("sft.{reason}")),
-            (None, Some(grpo)) => grpo.check().map_err(|reason| format!("grpo.{reason}")),
-            _ => Err("sft: expected exactly one of `sft` and `grpo`".into()),
-        }
-    }
-}
-
-impl SftConfig {
-    fn check(&self, arm: &Arm) -> std::result::Result<(), String> {
-        positive("batch_size", self.batch_size)?;
-        positive("micro_batch_tokens", self.micro_batch_tokens)?;
-        let data = &self.data;
-        match (&data.countdown, &data.file) {
-            (None, Some(_)) => Ok(()),
-            (Some(_), None) if data.sequential.is_some() == data.parallel.is_some() => {
-                Err("data: expected exactly one of `sequential` and `parallel`".into())
-            }
-            (Some(_), None) if data.parallel.is_some() && arm.structure.is_none() => {
-                Err("data.parallel: the arm has no `structure`, so its model has no tags".into())
-            }
-            (Some(_), None) => {
-                data.sequential
-                    .iter()
-                    .try_for_each(|o| o.check())
-                    .map_err(|e| format!("data.sequential.{e}"))?;
-                data.parallel.iter().try_for_each(|o| o.check()).map_err(|e| format!("data.parallel.{e}"))
-            }
-            _ => Err("data: expected exactly one of `countdown` and `file`".into()),
-        }
-    }
-}
-
 impl GrpoConfig {
-    fn check(&self) -> std::result::Result<(), String> {
-        positive("prompts", self.prompts)?;
-        positive("micro_batch_tokens", self.micro_batch_tokens)?;
-        if self.num_generations < 2 {
-            let got = self.num_generations;
-            return Err(format!(
-                "num_generations: expected at least 2 (a group is compared with itself), got {got}"
-            ));
-        }
-        match (&self.data.countdown, &self.data.file) {
-            (Some(_), None) | (None, Some(_)) => Ok(()),
-            _ => Err("data: expected exactly one of `countdown` and `file`".into()),
-        }
-    }
-
     /// Sampling settings of this stage.
     pub fn sampling(&self, arm: &SamplingParams) -> SamplingParams {
         SamplingParams {
@@ -445,50 +382,6 @@ impl GrpoConfig {
             ..arm.clone()
         }
     }
-}
-
-/// Puts `a.b=c` into a table.
-fn apply(table: &mut toml::Table, argument: &str) -> Result<()> {
-    let wrong = |reason: String| TrainError::Override { argument: argument.into(), reason };
-    let Some((path, value)) = argument.split_once('=') else {
-        return Err(wrong("expected key=value".into()));
-    };
-    let value = parse_value(value.trim());
-    let mut keys: Vec<&str> = path.trim().split('.').collect();
-    let Some(last) = keys.pop().filter(|k| !k.is_empty()) else {
-        return Err(wrong("expected a key before =".into()));
-    };
-    let mut place = toml::Value::Table(std::mem::take(table));
-    let mut at = &mut place;
-    for key in keys {
-        at = enter(at, key).map_err(&wrong)?;
-    }
-    let slot = enter(at, last).map_err(&wrong)?;
-    *slot = value;
-    if let toml::Value::Table(changed) = place {
-        *table = changed;
-    }
-    Ok(())
-}
-
-fn enter<'a>(at: &'a mut toml::Value, key: &str) -> std::result::Result<&'a mut toml::Value, String> {
-    match at {
-        toml::Value::Table(table) => {
-            Ok(table.entry(key).or_insert_with(|| toml::Value::Table(toml::Table::new())))
-        }
-        toml::Value::Array(list) => {
-            let count = list.len();
-            let index: usize =
-                key.parse().map_err(|_| format!("expected an index below {count}, got {key:?}"))?;
-            list.get_mut(index).ok_or(format!("expected an index below {count}, got {index}"))
-        }
-        other => Err(format!("{key:?} lies below a value of type {}", other.type_str())),
-    }
-}
-
-fn parse_value(text: &str) -> toml::Value {
-    let wrapped = format!("v = {text}").parse::<toml::Table>().ok().and_then(|mut t| t.remove("v"));
-    wrapped.unwrap_or_else(|| toml::Value::String(text.into()))
 }
 
 #[cfg(test)]
@@ -571,9 +464,31 @@ mod tests {
             ("arms.1.name=parallel", "arms.1.name"),
             ("arms.1.name=a/b", "arms.1.name"),
             ("arms.0.stages.1.grpo.num_generations=1", "arms.0.stages.1.grpo.num_generations"),
+            ("arms.0.stages.1.grpo.prompts=1000000000000", "arms.0.stages.1.grpo.prompts"),
+            ("engine.max_batch=0", "engine.max_batch"),
+            ("sampling.num_paths=9223372036854775806", "sampling.num_paths"),
             ("arms.0.stages.1.grpo.prompts=0", "arms.0.stages.1.grpo.prompts"),
             ("arms.0.stages.0.sft.batch_size=0", "arms.0.stages.0.sft.batch_size"),
             ("arms.0.stages.0.sft.data.file=x.jsonl", "exactly one of `countdown` and `file`"),
+            ("arms.0.stages.0.sft.data.response_field=x", "data.response_field"),
+            ("arms.0.stages.0.sft.summary_weight=-1", "summary_weight"),
+            ("arms.0.stages.0.sft.optim.eps=0", "optim.eps"),
+            ("arms.0.stages.0.sft.optim.beta2=1", "optim.beta2"),
+            ("arms.0.stages.0.sft.optim.lr=nan", "optim.lr"),
+            ("arms.0.stages.1.grpo.temperature=0", "arms.0.stages.1.grpo.temperature"),
+            ("arms.0.stages.1.grpo.max_response_tokens=0", "max_response_tokens"),
+            ("arms.0.stages.1.grpo.epsilon_low=-0.1", "epsilon_low"),
+            ("arms.0.stages.1.grpo.data.limit=3", "data.limit"),
+            ("arms.0.stages.1.name=rl", "choose another name"),
+            (
+                "model.init={hidden_size=3, intermediate_size=4, num_hidden_layers=1, num_attention_heads=4, \
+              max_position_embeddings=8}",
+                "model.init.head_dim",
+            ),
+            ("sampling.seed=3", "sampling.seed"),
+            ("sampling.structure=causal", "sampling.structure"),
+            ("evaluation.countdown.weights=[1.0, 2.0]", "evaluation.countdown.weights"),
+            ("evaluation.countdown.tiers=[\"3\", \"3\"]", "two tiers"),
             ("arms.0.stages.0.sft.data.sequential.rounded=0.1", "exactly one of `sequential` and `parallel`"),
             ("arms.2.stages.0.name=a b", "arms.2.stages.0.name"),
             ("sampling.temperature=-1", "sampling.temperature"),

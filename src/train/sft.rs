@@ -36,7 +36,7 @@ pub fn sft(
             let (refused, first) = (batch.refused, batch.first_fault.unwrap_or_default());
             return Err(TrainError::NoDemonstrations { stage: stage.name.clone(), refused, first });
         }
-        let weights = action_weights(&batch.sequences, config.summary_weight);
+        let weights = action_weights(&batch.sequences, config.summary_weight, &controls);
         let mut gradients = Gradients::default();
         let (mut loss, mut entropy, mut likelihood, mut actions) = (0.0, 0.0, 0.0, 0);
         for run in split(&batch.sequences, config.micro_batch_tokens) {
@@ -91,9 +91,9 @@ fn forward(
 
 /// A weight for every token of every sequence: 0 for what is no action, `summary` after a block, 1 elsewhere, all
 /// divided by their sum over the step.
-fn action_weights(sequences: &[Sequence], summary: f32) -> Vec<Vec<f32>> {
+fn action_weights(sequences: &[Sequence], summary: f32, controls: &Controls) -> Vec<Vec<f32>> {
     let weigh = |s: &Sequence| -> Vec<f32> {
-        let late = s.after_join();
+        let late = s.after_block(controls);
         let weight = |(&action, late): (&bool, bool)| match (action, late) {
             (false, _) => 0.0,
             (true, true) => summary,

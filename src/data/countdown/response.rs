@@ -47,10 +47,11 @@ impl Default for SequentialOptions {
 impl SequentialOptions {
     /// Whether the settings make sense.
     pub fn check(&self) -> Result<()> {
-        let sound = |range: &RangeInclusive<usize>| *range.start() > 0 && !range.is_empty();
+        let sound =
+            |range: &RangeInclusive<usize>| *range.start() > 0 && !range.is_empty() && *range.end() <= MOST;
         ensure(sound(&self.attempts), "attempts", RANGE, &self.attempts)?;
         ensure(sound(&self.rounds), "rounds", RANGE, &self.rounds)?;
-        ensure(self.attempts_per_round > 0, "attempts_per_round", POSITIVE, self.attempts_per_round)?;
+        ensure(few(self.attempts_per_round), "attempts_per_round", FEW, self.attempts_per_round)?;
         ensure((0.0..=1.0).contains(&self.rounded), "rounded", SHARE, self.rounded)
     }
 }
@@ -79,17 +80,23 @@ impl Default for ParallelOptions {
 impl ParallelOptions {
     /// Whether the settings make sense.
     pub fn check(&self) -> Result<()> {
-        ensure(self.paths > 0, "paths", POSITIVE, self.paths)?;
-        ensure(self.attempts_per_path > 0, "attempts_per_path", POSITIVE, self.attempts_per_path)?;
-        ensure(self.blocks > 0, "blocks", POSITIVE, self.blocks)?;
+        ensure(few(self.paths), "paths", FEW, self.paths)?;
+        ensure(few(self.attempts_per_path), "attempts_per_path", FEW, self.attempts_per_path)?;
+        ensure(few(self.blocks), "blocks", FEW, self.blocks)?;
         let share = self.solved_share.unwrap_or_default();
         ensure((0.0..=1.0).contains(&share), "solved_share", SHARE, share)
     }
 }
 
-const POSITIVE: &str = "at least 1";
-const RANGE: &str = "a range that begins at 1 or later and isn't empty";
+/// Larger counts are slips.
+const MOST: usize = 1000;
+const FEW: &str = "1 to 1000";
+const RANGE: &str = "a range within 1 to 1000 that isn't empty";
 const SHARE: &str = "a share from 0 to 1";
+
+fn few(count: usize) -> bool {
+    (1..=MOST).contains(&count)
+}
 
 fn ensure(sound: bool, field: &'static str, expected: &'static str, got: impl fmt::Debug) -> Result<()> {
     if sound { Ok(()) } else { Err(DataError::Setting { field, expected, got: format!("{got:?}") }) }

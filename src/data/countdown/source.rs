@@ -38,7 +38,7 @@ impl CountdownSource {
         const PATIENCE: usize = 10_000;
         let mut tasks = self.tasks(split, seed)?;
         let mut seen = HashSet::new();
-        let mut problems = Vec::with_capacity(n);
+        let mut problems = Vec::new();
         while problems.len() < n {
             let Some((tier, task)) =
                 tasks.by_ref().take(PATIENCE).find(|(_, task)| seen.insert(task.clone()))
