@@ -5,9 +5,11 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use parquet::errors::ParquetError;
 use parquet::file::reader::SerializedFileReader;
 use parquet::record::{Field, Row as ParquetRow, reader::RowIter};
 use serde_json::{Map, Value};
@@ -131,7 +133,8 @@ impl Rows {
         let kind = match extension.as_str() {
             "jsonl" => Kind::Lines(BufReader::new(open()?)),
             "parquet" => {
-                let reader = SerializedFileReader::new(open()?)
+                let file = open()?;
+                let reader = guarded(|| SerializedFileReader::new(file))
                     .map_err(|cause| DataError::Parquet { place: path.display().to_string(), cause })?;
                 Kind::Parquet(reader.into_iter())
             }
@@ -155,9 +158,7 @@ impl Rows {
             let place = self.place();
             match &mut self.kind {
                 Kind::Parquet(rows) => {
-                    let row = rows
-                        .next()
-                        .transpose()
+                    let row = guarded(|| rows.next().transpose())
                         .map_err(|cause| DataError::Parquet { place: place.to_string(), cause })?;
                     return Ok(row.map(object));
                 }
@@ -212,6 +213,12 @@ fn parse(line: &[u8], place: &Place) -> Result<Map<String, Value>> {
         }
     };
     Err(DataError::Json { place: place.clone(), got })
+}
+
+/// The `parquet` crate panics on some damaged files, as where a column starts before the file does.
+fn guarded<T>(step: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
+    let panicked = |_| Err(ParquetError::General("the file is damaged: the reader panicked on it".into()));
+    catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(panicked)
 }
 
 fn object(row: ParquetRow) -> Map<String, Value> {
@@ -342,6 +349,17 @@ mod tests {
         }
         let empty = read("x.parquet", &parquet(Compression::SNAPPY, &[])).unwrap_err();
         assert_eq!(empty, "x.parquet: the file holds no rows, expected at least one");
+    }
+
+    #[test]
+    fn a_column_before_the_file_is_an_error() {
+        let mut file = parquet(Compression::SNAPPY, &["1 + 1?"]);
+        // In the footer: field 11 of a column (two after field 9, an i64), its dictionary's offset 4 as a zigzag number.
+        let end = file.len() - 8;
+        let footer = end - u32::from_le_bytes(file[end..end + 4].try_into().unwrap()) as usize;
+        let offset = file[footer..].windows(2).position(|bytes| bytes == [0x26, 0x08]).unwrap();
+        file[footer + offset + 1] = 0x07;
+        assert_eq!(read("x.parquet", &file).unwrap_err(), "x.parquet, row 1: cannot be read as Parquet");
     }
 
     /// A file of chat prompts: each a system message `-` and the given one. Only the first row has a

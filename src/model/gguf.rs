@@ -8,6 +8,7 @@
 mod metadata;
 mod tokenizer;
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::BufReader;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -118,7 +119,8 @@ fn weights(
 ) -> Result<Weights, String> {
     let shapes = parameter_shapes(config);
     let expected: Vec<String> = shapes.iter().map(|(name, _)| gguf_name(name)).collect();
-    if let Some(extra) = content.tensor_infos.keys().find(|name| !expected.contains(name)) {
+    let known: HashSet<&String> = expected.iter().collect();
+    if let Some(extra) = content.tensor_infos.keys().find(|name| !known.contains(name)) {
         return Err(format!("tensor {extra}: not a part of the Llama decoder that this program runs"));
     }
     let mut weights = Weights::new();
@@ -338,6 +340,21 @@ mod tests {
             ("llama.block_count", Some(Value::U64(1 << 60)), "num_hidden_layers: expected 1 to"),
             ("llama.embedding_length", Some(Value::U32(16)), "expected shape [9, 16], got [9, 8]"),
             ("tokenizer.ggml.model", Some(Value::String("t5".into())), "tokenizer.ggml.model: expected"),
+            (
+                "llama.block_count",
+                Some(Value::U32(100_000)),
+                "num_hidden_layers: expected 1 to 1024, got 100000",
+            ),
+            (
+                "tokenizer.ggml.tokens",
+                Some(strings(&["<s>", "</s>", "a", "b", "1", "c", "ab", &"d".repeat(1025), "e"])),
+                "tokenizer.ggml.tokens: token 7: expected at most 1024 bytes, got 1025",
+            ),
+            (
+                "tokenizer.chat_template",
+                Some(Value::String("x".repeat(70_000))),
+                "expected at most 65536 bytes, got 70000",
+            ),
             ("tokenizer.ggml.pre", Some(Value::String("odd".into())), "tokenizer.ggml.pre: expected"),
             ("tokenizer.ggml.eos_token_id", None, "tokenizer.ggml.eos_token_id: missing"),
             ("tokenizer.ggml.eos_token_id", Some(Value::U32(9)), "expected an id below 9, got 9"),

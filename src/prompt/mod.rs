@@ -1,5 +1,6 @@
 //! From a problem to tokens: chat template, tokenizer, and the six tags.
 
+pub(crate) mod file;
 pub mod tags;
 pub mod template;
 pub mod tokenizer;

@@ -4,20 +4,47 @@
 //! here: `raise_exception`, `strftime_now`, `tojson`, Python's string methods, `{% generation %}`, and the
 //! same whitespace rules. A model without a template gets the *plain format*: the begin-of-text token if the
 //! tokenizer uses one, then each message followed by a newline. The embedded model is trained on it.
+//!
+//! A template comes from outside and is a program, so its length, its steps and its text are bounded, and it
+//! runs on a thread of its own, whose large stack bears deep nesting and which takes a panic along. The engine
+//! leaves these without a bound: a namespace that holds itself ends the process when it is written; one step may
+//! fill the memory (`'{:>9999999999}'.format(1)`, a `join` of one long text many times) or never end (a list
+//! doubled sixty times with `+`); and comparing long texts takes long. So read the templates of strangers first.
 
+use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, Value, ValueKind};
-use minijinja::{Environment, Error, ErrorKind, context};
+use minijinja::{Environment, Error, ErrorKind, State, context};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::tokenizer::Tokenizer;
+use super::file;
+use super::tokenizer::{MAX_CONFIG, Tokenizer};
 
-/// The longest template that is accepted; published ones stay under 20 kB.
-const MAX_TEMPLATE: u64 = 1 << 20;
+/// The longest template in bytes; published ones stay under 20 kB.
+const MAX_TEMPLATE: usize = 64 << 10;
+
+/// The most signs of arithmetic in a template (those in `{%-` and in text count, too): in a chain of them the
+/// compiler's work grows with the square of its length.
+const MAX_SIGNS: usize = 8192;
+
+/// Steps that one rendering may take. The engine counts 64 bytes of text as a step, too, so nearly all memory
+/// that a template asks for is bounded as well.
+const FUEL: u64 = 1_000_000;
+
+/// The longest rendered text in bytes, far more than any model reads.
+const MAX_TEXT: usize = 8 << 20;
+
+/// Stack for the parser and the renderer, whose recursion follows the nesting of the template and its values.
+/// Only what is used takes memory.
+const STACK: usize = 256 << 20;
+
+/// The deepest value that `tojson` writes.
+const MAX_DEPTH: usize = 32;
 
 /// One turn of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +88,16 @@ pub enum TemplateError {
         /// What is there.
         got: String,
     },
+    /// The template is too long.
+    #[error("the chat template: expected at most {limit} {what}, got {got}")]
+    TooLong {
+        /// What there is too much of.
+        what: &'static str,
+        /// The most of it.
+        limit: usize,
+        /// How much there is.
+        got: usize,
+    },
     /// The template is not Jinja that this program understands.
     #[error("the chat template does not parse: {0}")]
     Syntax(String),
@@ -87,15 +124,15 @@ impl ChatTemplate {
     pub fn load(dir: &Path, tokenizer: &Tokenizer) -> Result<Self, TemplateError> {
         let path = dir.join("chat_template.jinja");
         if path.exists() {
-            return Self::new(&read(&path)?, tokenizer);
+            return Self::new(&read(&path, MAX_TEMPLATE as u64)?, tokenizer);
         }
         let path = dir.join("tokenizer_config.json");
         if !path.exists() {
             return Ok(Self::plain(tokenizer));
         }
         let form = |expected, got: String| TemplateError::Form { path: path.clone(), expected, got };
-        let config: Json =
-            serde_json::from_str(&read(&path)?).map_err(|e| form("a JSON object", e.to_string()))?;
+        let config: Json = serde_json::from_str(&read(&path, MAX_CONFIG)?)
+            .map_err(|e| form("a JSON object", e.to_string()))?;
         match &config["chat_template"] {
             Json::Null => Ok(Self::plain(tokenizer)),
             Json::String(source) => Self::new(source, tokenizer),
@@ -114,7 +151,16 @@ impl ChatTemplate {
 
     /// A template from its text.
     pub fn new(source: &str, tokenizer: &Tokenizer) -> Result<Self, TemplateError> {
+        let signs = source.bytes().filter(|byte| b"+-*/%~".contains(byte)).count();
+        for (what, limit, got) in
+            [("bytes", MAX_TEMPLATE, source.len()), ("signs of + - * / % ~", MAX_SIGNS, signs)]
+        {
+            if got > limit {
+                return Err(TemplateError::TooLong { what, limit, got });
+            }
+        }
         let mut environment = Environment::new();
+        environment.set_fuel(Some(FUEL));
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
         environment.set_syntax(syntax.map_err(|e| TemplateError::Syntax(e.to_string()))?);
         environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
@@ -124,9 +170,13 @@ impl ChatTemplate {
         });
         environment.add_function("strftime_now", strftime_now);
         environment.add_filter("tojson", tojson);
-        environment
-            .add_template_owned("chat", without_generation(source))
-            .map_err(|e| TemplateError::Syntax(e.to_string()))?;
+        // For debugging only, and their recursion is too deep for any stack.
+        environment.remove_filter("pprint");
+        environment.remove_global("debug");
+        apart(|| {
+            environment.add_template_owned("chat", without_generation(source)).map_err(|e| e.to_string())
+        })
+        .map_err(TemplateError::Syntax)?;
         Ok(Self { program: Some((source.into(), environment)), ..Self::plain(tokenizer) })
     }
 
@@ -160,8 +210,19 @@ impl ChatTemplate {
             bos_token => self.bos.as_str(),
             eos_token => self.eos.as_str(),
         );
-        let refused = |e: Error| TemplateError::Render(e.to_string());
-        environment.get_template("chat").map_err(refused)?.render(variables).map_err(refused)
+        let refused = |e: Error| match e.kind() {
+            ErrorKind::OutOfFuel => format!("expected at most {FUEL} steps, got more"),
+            _ => e.to_string(),
+        };
+        let text = apart(|| {
+            environment.get_template("chat").and_then(|chat| chat.render(variables)).map_err(refused)
+        })
+        .map_err(TemplateError::Render)?;
+        if text.len() > MAX_TEXT {
+            let reason = format!("expected a text of at most {MAX_TEXT} bytes, got {}", text.len());
+            return Err(TemplateError::Render(reason));
+        }
+        Ok(text)
     }
 
     /// Writes `chat_template.jinja`; the plain format leaves no file.
@@ -172,14 +233,18 @@ impl ChatTemplate {
     }
 }
 
-fn read(path: &Path) -> Result<String, TemplateError> {
-    let failed = |source| TemplateError::File { path: path.into(), source };
-    let size = std::fs::metadata(path).map_err(failed)?.len();
-    if size > MAX_TEMPLATE {
-        let got = format!("{size} bytes");
-        return Err(TemplateError::Form { path: path.into(), expected: "at most 1 MiB", got });
-    }
-    std::fs::read_to_string(path).map_err(failed)
+fn read(path: &Path, limit: u64) -> Result<String, TemplateError> {
+    let text = |bytes| String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e));
+    file::read(path, limit).and_then(text).map_err(|source| TemplateError::File { path: path.into(), source })
+}
+
+/// Runs a step of the template engine on a thread of its own (the module says why).
+fn apart<T: Send>(step: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().name("chat template".into()).stack_size(STACK);
+        let thread = thread.spawn_scoped(scope, step).map_err(|e| format!("no thread for it: {e}"))?;
+        thread.join().unwrap_or_else(|_| Err("the template engine panicked on it".into()))
+    })
 }
 
 /// `{% generation %}` marks the assistant's words for training masks; the text is the same without it.
@@ -194,18 +259,18 @@ fn without_generation(source: &str) -> String {
 }
 
 /// `tojson` as transformers defines it: Python's spacing, and nothing escaped for HTML.
-fn tojson(value: &Value, options: Kwargs) -> Result<String, Error> {
+fn tojson(state: &State, value: &Value, options: Kwargs) -> Result<String, Error> {
     let indent: Option<usize> = options.get("indent")?;
     // Other options of Python's `json.dumps` change nothing that templates rely on.
     let _: Option<bool> = options.get("ensure_ascii")?;
     options.assert_all_used()?;
     let failed = |e: serde_json::Error| Error::new(ErrorKind::InvalidOperation, e.to_string());
-    let json = to_json(value)?;
+    let json = to_json(state, value, MAX_DEPTH)?;
     let mut text = Vec::new();
     match indent {
         None => json.serialize(&mut serde_json::Serializer::with_formatter(&mut text, PythonStyle)),
         Some(width) => {
-            let indent = " ".repeat(width.min(16));
+            let indent = " ".repeat(width.min(8));
             let style = serde_json::ser::PrettyFormatter::with_indent(indent.as_bytes());
             json.serialize(&mut serde_json::Serializer::with_formatter(&mut text, style))
         }
@@ -214,7 +279,13 @@ fn tojson(value: &Value, options: Kwargs) -> Result<String, Error> {
     String::from_utf8(text).map_err(|e| Error::new(ErrorKind::InvalidOperation, e.to_string()))
 }
 
-fn to_json(value: &Value) -> Result<Json, Error> {
+/// The engine charges a template for the result alone, so what leads to it (a value may hold another twice) is
+/// paid for here.
+fn to_json(state: &State, value: &Value, depth: usize) -> Result<Json, Error> {
+    let too_deep =
+        || Error::new(ErrorKind::InvalidOperation, format!("tojson: nested deeper than {MAX_DEPTH}"));
+    let inner = |value: &Value| to_json(state, value, depth.checked_sub(1).ok_or_else(too_deep)?);
+    state.consume_fuel(1 + value.as_str().map_or(0, str::len) as u64 / 64)?;
     let wrong = || Error::new(ErrorKind::InvalidOperation, format!("no JSON for a {}", value.kind()));
     Ok(match value.kind() {
         ValueKind::Undefined | ValueKind::None => Json::Null,
@@ -225,10 +296,10 @@ fn to_json(value: &Value) -> Result<Json, Error> {
         },
         ValueKind::String => value.as_str().ok_or_else(wrong)?.into(),
         ValueKind::Seq | ValueKind::Iterable => {
-            value.try_iter()?.map(|item| to_json(&item)).collect::<Result<Vec<_>, _>>()?.into()
+            value.try_iter()?.map(|item| inner(&item)).collect::<Result<Vec<_>, _>>()?.into()
         }
         ValueKind::Map => {
-            let entry = |key: Value| Ok((key.to_string(), to_json(&value.get_item(&key)?)?));
+            let entry = |key: Value| Ok((key.to_string(), inner(&value.get_item(&key)?)?));
             Json::Object(value.try_iter()?.map(entry).collect::<Result<_, Error>>()?)
         }
         _ => return Err(wrong()),
@@ -387,6 +458,58 @@ mod tests {
         assert!(error.contains("roles must alternate"), "{error}");
         let error = render("{% if %}").unwrap_err().to_string();
         assert!(error.starts_with("the chat template does not parse: "), "{error}");
+    }
+
+    #[test]
+    fn hostile_templates_are_errors() {
+        let nested = |rounds: usize, use_: &str| {
+            format!(
+                "{{% set ns = namespace(x=[]) %}}{{% for i in range({rounds}) %}}{{% set ns.x = [ns.x, ns.x] %}}\
+                 {{% endfor %}}{use_}"
+            )
+        };
+        for (source, expected) in [
+            (
+                "{% for i in range(90000) %}{% for j in range(90000) %}{% endfor %}{% endfor %}".into(),
+                "the chat template refused the messages: expected at most 1000000 steps, got more",
+            ),
+            ("{{ 'a' * 10000000000 }}".into(), "expected at most 1000000 steps"),
+            ("{{ 'a\nb' | indent(100000000000) }}".into(), "expected at most 1000000 steps"),
+            ("{{ [1] | batch(100000000000, 'x') | list }}".into(), "expected at most 1000000 steps"),
+            ("{{ '%1000000000000d' | format(1) }}".into(), "refused the messages: "),
+            ("{{ 'a' * 20000000 }}".into(), "expected a text of at most 8388608 bytes, got 20000000"),
+            (nested(30, "{{ ns.x | tojson }}"), "expected at most 1000000 steps"),
+            (nested(40, "{{ ns.x | tojson }}"), "tojson: nested deeper than 32"),
+            ("{% for i in [1] %}{{ loop.cycle() }}{% endfor %}".into(), "the template engine panicked on it"),
+            (
+                format!("{{{{ {}x }}}}", "-".repeat(8193)),
+                "expected at most 8192 signs of + - * / % ~, got 8193",
+            ),
+            ("x".repeat(65_537), "the chat template: expected at most 65536 bytes, got 65537"),
+        ] {
+            let error = render(&source).unwrap_err().to_string();
+            assert!(error.contains(expected), "{source:.60}: {error}");
+        }
+        let chain = |link: &str, n: usize| drop(render(&format!("{{{{ {}x }}}}", link.repeat(n))));
+        // Refused or not: they end, and the stack bears them.
+        chain("-", 8192);
+        chain("x+", 8192);
+        chain("not ", 16_000);
+        chain("x or ", 13_000);
+        for use_ in ["x", "{{ ns.x }}", "{{ ns.x == ns.x }}", "{{ ns.x | length }}"] {
+            drop(render(&nested(90_000, use_).replace("[ns.x, ns.x]", "[ns.x]")));
+        }
+    }
+
+    #[test]
+    fn a_long_conversation_is_no_hostile_one() {
+        // Looks back over all messages for each of them, as templates with tools do.
+        let source = "{% for message in messages %}{% set text = message.content | trim %}\
+            {% for other in messages[::-1] %}{% if other.role == 'user' and not other.content.startswith('<t>') %}\
+            {% break %}{% endif %}{% endfor %}{{ message.role ~ ': ' ~ text.split('</think>')[-1] }}{% endfor %}";
+        let messages = vec![Message::user("word ".repeat(1_000)); 100];
+        let template = ChatTemplate::new(source, &Tokenizer::characters()).unwrap();
+        assert!(template.render(&messages, true).unwrap().len() > 490_000);
     }
 
     #[test]

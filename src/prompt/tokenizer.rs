@@ -7,16 +7,21 @@
 //! file says, `piece` without special tokens and without the leading space that some tokenizers add.
 
 use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 use tokenizers::models::bpe::{BPE, Vocab};
 use tokenizers::{AddedToken, Tokenizer as HfTokenizer};
 
+use super::file;
 use super::tags::{Controls, Piece, Tag, TextFault, normalise};
 
 /// The largest tokenizer file that is read; the largest published ones have about 40 MB.
 const MAX_FILE: u64 = 256 << 20;
+
+/// The largest of the other files: as many values as its bytes could make still fit in the memory.
+pub(super) const MAX_CONFIG: u64 = 16 << 20;
 
 /// Tokens after which an unfinished character is shown as it is: none has more than four bytes, and a token
 /// may end one and begin another.
@@ -99,14 +104,19 @@ impl Tokenizer {
     /// Reads a model folder: `tokenizer.json`, and from the other files the ids that begin and end a text.
     pub fn load(dir: &Path) -> Result<Self, TokenizerError> {
         let path = dir.join("tokenizer.json");
-        let whole = HfTokenizer::from_bytes(read(&path)?)
-            .map_err(|e| TokenizerError::Parse { path, reason: e.to_string() })?;
+        let bytes = read(&path, MAX_FILE)?;
+        let named = |error| match error {
+            TokenizerError::Inner(reason) => TokenizerError::Parse { path: path.clone(), reason },
+            other => other,
+        };
+        let whole =
+            guarded(|| HfTokenizer::from_bytes(bytes).map_err(TokenizerError::inner)).map_err(named)?;
         let config = read_object(&dir.join("tokenizer_config.json"))?;
         let special = read_object(&dir.join("special_tokens_map.json"))?;
         let generation = read_object(&dir.join("generation_config.json"))?;
         let model = read_object(&dir.join("config.json"))?;
 
-        let named = |key| -> Result<Option<u32>, TokenizerError> {
+        let token = |key| -> Result<Option<u32>, TokenizerError> {
             let (file, value) = match (config.get(key), special.get(key)) {
                 (Some(value), _) if !value.is_null() => ("tokenizer_config.json", value),
                 (_, Some(value)) => ("special_tokens_map.json", value),
@@ -120,9 +130,9 @@ impl Tokenizer {
         };
         let numbered = |key| [&generation, &model].into_iter().flat_map(move |map| ids(map.get(key)));
 
-        let bos = named("bos_token")?.or_else(|| numbered("bos_token_id").next());
-        let end = named("eos_token")?.into_iter().chain(numbered("eos_token_id")).collect();
-        Self::assemble(whole, bos, end, config, generation, dir)
+        let bos = token("bos_token")?.or_else(|| numbered("bos_token_id").next());
+        let end = token("eos_token")?.into_iter().chain(numbered("eos_token_id")).collect();
+        Self::assemble(whole, bos, end, config, generation, dir).map_err(named)
     }
 
     /// Wraps a tokenizer built elsewhere. The first of `end` is the one that training writes.
@@ -167,7 +177,7 @@ impl Tokenizer {
         if end.is_empty() {
             return Err(TokenizerError::NoEnd(dir.into()));
         }
-        let piece = piece_view(&whole)?;
+        let piece = guarded(|| piece_view(&whole))?;
         let tags = Tag::ALL.map(|tag| whole.token_to_id(tag.text()));
         let hidden = whole
             .get_added_tokens_decoder()
@@ -221,7 +231,7 @@ impl Tokenizer {
     /// The text of some ids: the tags are shown, end-of-text and other special tokens are not.
     pub fn decode(&self, ids: &[u32]) -> Result<String, TokenizerError> {
         let shown: Vec<u32> = ids.iter().copied().filter(|id| !self.hidden.contains(id)).collect();
-        self.piece.decode(&shown, false).map_err(TokenizerError::inner)
+        guarded(|| self.piece.decode(&shown, false).map_err(TokenizerError::inner))
     }
 
     /// Decodes one id at a time.
@@ -355,8 +365,17 @@ impl DecodeStream<'_> {
 }
 
 fn encode(tokenizer: &HfTokenizer, text: &str, special: bool) -> Result<Vec<u32>, TokenizerError> {
-    let encoding = tokenizer.encode_fast(text, special).map_err(TokenizerError::inner)?;
+    let encoding = guarded(|| tokenizer.encode_fast(text, special).map_err(TokenizerError::inner))?;
     Ok(encoding.get_ids().to_vec())
+}
+
+/// The `tokenizers` crate panics on rules that it did not foresee; that is an error of the file, not of this
+/// program.
+fn guarded<T>(step: impl FnOnce() -> Result<T, TokenizerError>) -> Result<T, TokenizerError> {
+    catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|_| {
+        let reason = "expected rules that the `tokenizers` crate can follow, got some on which it panicked";
+        Err(TokenizerError::Inner(reason.into()))
+    })
 }
 
 /// The same vocabulary for pieces of a response: special tokens are text, and no space is put in front (or
@@ -406,14 +425,8 @@ fn ids(value: Option<&Value>) -> Vec<u32> {
     values.iter().filter_map(|id| id.as_u64().and_then(|id| id.try_into().ok())).collect()
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, TokenizerError> {
-    let failed = |source| TokenizerError::Read { path: path.into(), source };
-    let size = std::fs::metadata(path).map_err(failed)?.len();
-    if size > MAX_FILE {
-        let reason = format!("expected at most {MAX_FILE} bytes, got {size}");
-        return Err(TokenizerError::Parse { path: path.into(), reason });
-    }
-    std::fs::read(path).map_err(failed)
+fn read(path: &Path, limit: u64) -> Result<Vec<u8>, TokenizerError> {
+    file::read(path, limit).map_err(|source| TokenizerError::Read { path: path.into(), source })
 }
 
 /// A JSON object from a file that may be absent.
@@ -421,7 +434,7 @@ fn read_object(path: &Path) -> Result<Map<String, Value>, TokenizerError> {
     if !path.exists() {
         return Ok(Map::new());
     }
-    serde_json::from_slice(&read(path)?)
+    serde_json::from_slice(&read(path, MAX_CONFIG)?)
         .map_err(|e| TokenizerError::Parse { path: path.into(), reason: e.to_string() })
 }
 
@@ -570,6 +583,23 @@ mod tests {
         assert!(Tokenizer::load(&dir).err().unwrap().to_string().contains("tokenizer.json"));
         assert!(error("tokenizer.json", "{").contains("tokenizer.json: "));
         Tokenizer::characters().save(&dir).unwrap();
+        let whole = std::fs::read_to_string(dir.join("tokenizer.json")).unwrap();
+        for (key, part) in [
+            ("normalizer", json!({"type": "Precompiled", "precompiled_charsmap": "AAAA"})),
+            ("normalizer", json!({"type": "Precompiled", "precompiled_charsmap": ""})),
+            ("pre_tokenizer", json!({"type": "FixedLength", "length": 0})),
+            (
+                "model",
+                json!({"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]],
+                             "continuing_subword_prefix": "####"}),
+            ),
+        ] {
+            let mut odd: Value = serde_json::from_str(&whole).unwrap();
+            odd[key] = part.clone();
+            let message = error("tokenizer.json", &odd.to_string());
+            assert!(message.contains("tokenizer.json: "), "{part}: {message}");
+        }
+        std::fs::write(dir.join("tokenizer.json"), whole).unwrap();
         let unknown = error("tokenizer_config.json", r#"{"eos_token": {"content": "</s>"}}"#);
         assert!(unknown.contains("eos_token: expected a token of the vocabulary, got \"</s>\""), "{unknown}");
         std::fs::remove_file(dir.join("generation_config.json")).unwrap();

@@ -8,9 +8,10 @@
 //! 3. The sets of legal control tokens at sampling are replayed in training.
 //! 4. The responses of a group are one packed sequence below their shared prompt.
 //! 5. Denominators count the actions of the whole batch, whatever the micro-batches.
-//! 6. Groups whose rewards are all equal can be replaced by further problems (DAPO's dynamic sampling), in a bounded
+//! 6. Mini-batches, like everything that is compared, are made of whole groups.
+//! 7. Groups whose rewards are all equal can be replaced by further problems (DAPO's dynamic sampling), in a bounded
 //!    number of rounds; what is still equal after them is left out of the update.
-//! 7. Responses to problems whose gold answer can't be read are left out, not counted wrong.
+//! 8. Responses to problems whose gold answer can't be read are left out, not counted wrong.
 
 use std::time::Instant;
 
@@ -54,35 +55,38 @@ pub fn grpo(
         let collected = collect(session, stage, &problems, config, &sampling, step)?;
         let sampled_after = started.elapsed().as_secs_f64();
 
-        // Compare each response with its group.
-        let Compared { sequences, advantages, old } = compare(&collected.groups, config);
-
-        // One update, micro-batch by micro-batch.
-        let actions: Vec<usize> = sequences.iter().map(Sequence::actions).collect();
-        let weights = response_weights(config.loss_type, &actions, sampling.max_response_tokens);
-        let mut gradients = Gradients::default();
-        let mut seen = Seen::default();
-        for run in split(&sequences, config.micro_batch_tokens) {
-            let micro = MicroBatch::new(&sequences, run)?;
-            let each = |values: &[f32]| micro.actions().iter().map(|a| values[a.sequence]).collect();
-            let reference = reference.as_ref().map(|r| micro.log_probs_frozen(r, &controls)).transpose()?;
-            let data = ActionData {
-                advantages: each(&advantages),
-                old: micro.actions().iter().map(|a| old[a.sequence][a.token]).collect(),
-                reference: reference.map(|(log_probs, _)| log_probs),
-                weights: each(&weights),
-            };
-            let scored = micro.log_probs(&session.model.decoder, &controls)?; // [actions, 2]
-            let log_probs = scored.narrow(1, 0, 1)?.squeeze(1)?;
-            let loss = policy_loss(&log_probs, &data, clip)?;
-            gradients.add(&session.model.decoder, &loss.backward()?)?;
-            seen.add(&loss, &scored, &data, clip)?;
-        }
+        // Update, mini-batch by mini-batch of whole groups. The first one sees the weights that sampled.
         let lr = config.optim.rate(step, config.steps);
-        let grad_norm = match sequences.is_empty() {
-            true => 0.0,
-            false => optim.step(&session.model.decoder, &gradients, &config.optim, lr)?,
-        };
+        let (mut seen, mut grad_norm) = (Seen::default(), 0.0f64);
+        let groups_each = collected.groups.len().div_ceil(config.mini_batches).max(1);
+        for (mini, groups) in collected.groups.chunks(groups_each).enumerate() {
+            // Each response against its group; denominators before the first micro-batch.
+            let Compared { sequences, advantages, old } = compare(groups, config);
+            let actions: Vec<usize> = sequences.iter().map(Sequence::actions).collect();
+            let weights = response_weights(config.loss_type, &actions, sampling.max_response_tokens);
+            let mut gradients = Gradients::default();
+            for run in split(&sequences, config.micro_batch_tokens) {
+                let micro = MicroBatch::new(&sequences, run)?;
+                let each = |values: &[f32]| micro.actions().iter().map(|a| values[a.sequence]).collect();
+                let reference =
+                    reference.as_ref().map(|r| micro.log_probs_frozen(r, &controls)).transpose()?;
+                let data = ActionData {
+                    advantages: each(&advantages),
+                    old: micro.actions().iter().map(|a| old[a.sequence][a.token]).collect(),
+                    reference: reference.map(|(log_probs, _)| log_probs),
+                    weights: each(&weights),
+                };
+                let scored = micro.log_probs(&session.model.decoder, &controls)?; // [actions, 2]
+                let log_probs = scored.narrow(1, 0, 1)?.squeeze(1)?;
+                let loss = policy_loss(&log_probs, &data, clip)?;
+                gradients.add(&session.model.decoder, &loss.backward()?)?;
+                seen.add(&loss, &scored, &data, clip, mini == 0)?;
+            }
+            if !sequences.is_empty() {
+                let norm = optim.step(&session.model.decoder, &gradients, &config.optim, lr)?;
+                grad_norm = grad_norm.max(norm);
+            }
+        }
 
         // Report.
         let mut metrics = StepMetrics::new(stage, step);
@@ -232,6 +236,8 @@ impl Collected {
 #[derive(Default)]
 struct Seen {
     actions: usize,
+    /// Actions whose log-probability was compared with the engine's.
+    compared: usize,
     loss: f64,
     entropy: f64,
     gap: f64,
@@ -241,13 +247,22 @@ struct Seen {
 }
 
 impl Seen {
-    fn add(&mut self, loss: &Tensor, scored: &Tensor, data: &ActionData, clip: Clip) -> Result<()> {
+    /// `untouched`: the weights are those that sampled, so the log-probabilities should be the recorded ones.
+    fn add(
+        &mut self,
+        loss: &Tensor,
+        scored: &Tensor,
+        data: &ActionData,
+        clip: Clip,
+        untouched: bool,
+    ) -> Result<()> {
         let (log_probs, entropies) = columns(scored)?;
         self.actions += log_probs.len();
         self.loss += f64::from(loss.to_scalar::<f32>()?);
         self.entropy += entropies.iter().map(|&e| f64::from(e)).sum::<f64>();
-        for (now, old) in log_probs.iter().zip(&data.old) {
+        for (now, old) in log_probs.iter().zip(&data.old).filter(|_| untouched) {
             let gap = f64::from((now - old).abs());
+            self.compared += 1;
             self.gap += gap;
             self.largest_gap = self.largest_gap.max(gap);
         }
@@ -263,7 +278,7 @@ impl Seen {
         let n = self.actions.max(1) as f64;
         metrics.set("loss", self.loss);
         metrics.set("entropy", self.entropy / n);
-        metrics.set("log_prob_gap", self.gap / n);
+        metrics.set("log_prob_gap", self.gap / self.compared.max(1) as f64);
         metrics.set("log_prob_gap_max", self.largest_gap);
         metrics.set("clip_fraction", self.clipped / n);
         metrics.set("kl", self.kl / n);

@@ -175,6 +175,9 @@ pub struct GrpoConfig {
     /// Rows of a micro-batch, at most.
     #[serde(default = "default_micro_batch")]
     pub micro_batch_tokens: usize,
+    /// Optimizer steps on the responses of a step, each on a share of the groups.
+    #[serde(default = "one_mini_batch")]
+    pub mini_batches: usize,
     /// Lower clip of the probability ratio: 1 - epsilon_low.
     #[serde(default = "default_epsilon")]
     pub epsilon_low: f32,
@@ -226,6 +229,10 @@ pub enum LossType {
 
 fn default_micro_batch() -> usize {
     4096
+}
+
+fn one_mini_batch() -> usize {
+    1
 }
 
 fn default_epsilon() -> f32 {

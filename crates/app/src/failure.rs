@@ -106,9 +106,9 @@ fn of_training(error: &TrainError) -> Advice<'static> {
         TrainError::NoDemonstrations { .. } => {
             Advice::failed("look at the rows' tags and lengths; the error names the first row's fault")
         }
-        TrainError::Diverged { .. } => {
-            Advice::failed("`--resume` with a lower learning rate goes on from the checkpoint before it diverged")
-        }
+        TrainError::Diverged { .. } => Advice::failed(
+            "`--resume` with a lower learning rate goes on from the checkpoint before it diverged",
+        ),
         TrainError::Data(error) => of_data(error),
         TrainError::Model(error) => of_model(error),
         TrainError::Rollout(error) => of_rollout(error),

@@ -26,6 +26,9 @@ const MERGES: &str = "tokenizer.ggml.merges";
 /// The mark that SentencePiece writes for a space.
 const SPACE: &str = "\u{2581}";
 
+/// The longest token in bytes; it is a word or a run of spaces. Work for implied merges grows with its square.
+const MAX_TOKEN: usize = 1024;
+
 /// Token types as llama.cpp numbers them.
 const UNKNOWN: i32 = 2;
 const CONTROL: i32 = 3;
@@ -35,6 +38,10 @@ const USER_DEFINED: i32 = 4;
 pub(super) fn tokenizer(metadata: &Metadata) -> Result<Tokenizer, String> {
     let kind = metadata.text("tokenizer.ggml.model")?.unwrap_or("nothing");
     let tokens = metadata.texts(TOKENS)?.ok_or_else(|| format!("{TOKENS}: missing"))?;
+    if let Some((index, token)) = tokens.iter().enumerate().find(|(_, token)| token.len() > MAX_TOKEN) {
+        let got = token.len();
+        return Err(format!("{TOKENS}: token {index}: expected at most {MAX_TOKEN} bytes, got {got}"));
+    }
     let types = metadata.integers(TYPES)?.unwrap_or_else(|| vec![1; tokens.len()]);
     if types.len() != tokens.len() {
         return Err(format!("{TYPES}: expected {} numbers, got {}", tokens.len(), types.len()));

@@ -166,6 +166,7 @@ impl GrpoConfig {
     fn check(&self, arm: &SamplingParams) -> Checked {
         count("prompts", self.prompts)?;
         count("num_generations", self.num_generations)?;
+        count("mini_batches", self.mini_batches)?;
         count("micro_batch_tokens", self.micro_batch_tokens)?;
         if self.num_generations < 2 {
             let got = self.num_generations;

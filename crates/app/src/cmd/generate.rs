@@ -17,6 +17,9 @@ const ONE: Defaults = Defaults { temperature: 0.2, path_temperature: 1.0, top_p:
 /// Votes are worth something where the samples differ.
 const MANY: Defaults = Defaults { temperature: 0.6, ..ONE };
 
+/// The longest prompt on stdin in bytes, more than a model reads.
+const LONGEST_PROMPT: u64 = 1 << 20;
+
 /// Answer a prompt
 ///
 /// The answer is streamed. Paths of a parallel block run at the same time; on a terminal they are drawn as such, elsewhere
@@ -74,11 +77,10 @@ impl Args {
     }
 
     fn prompt(&self) -> anyhow::Result<String> {
-        let mut prompt = self.prompt.clone();
-        if prompt == "-" {
-            prompt.clear();
-            std::io::stdin().read_to_string(&mut prompt).context("the prompt on stdin can't be read")?;
-        }
+        let prompt = match self.prompt.as_str() {
+            "-" => read_prompt(std::io::stdin())?,
+            prompt => prompt.into(),
+        };
         let prompt = prompt.trim_end_matches(['\r', '\n']);
         if prompt.trim().is_empty() {
             return Err(Failure::misuse(
@@ -88,6 +90,18 @@ impl Args {
         }
         Ok(prompt.into())
     }
+}
+
+fn read_prompt(stdin: impl Read) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    stdin.take(LONGEST_PROMPT + 1).read_to_end(&mut bytes).context("the prompt on stdin can't be read")?;
+    if bytes.len() as u64 > LONGEST_PROMPT {
+        return Err(Failure::misuse(
+            format!("the prompt on stdin: expected at most {LONGEST_PROMPT} bytes, got more"),
+            "give one problem; `parallel-r1 eval` answers those of a file",
+        ));
+    }
+    String::from_utf8(bytes).context("the prompt on stdin is not UTF-8 text")
 }
 
 /// The samples of one request.
@@ -118,4 +132,18 @@ fn stream(model: &Pretrained, request: &Request, params: &SamplingParams) -> any
 pub(super) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(value)?;
     Ok(writeln!(stdout(), "{text}")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_on_stdin_has_an_end() {
+        assert_eq!(read_prompt("3 7 12 = 45\n".as_bytes()).unwrap(), "3 7 12 = 45\n");
+        let error = read_prompt(std::io::repeat(b'x')).unwrap_err().to_string();
+        assert_eq!(error, "the prompt on stdin: expected at most 1048576 bytes, got more");
+        let error = read_prompt([0xff].as_slice()).unwrap_err().to_string();
+        assert_eq!(error, "the prompt on stdin is not UTF-8 text");
+    }
 }
