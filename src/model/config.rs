@@ -8,6 +8,8 @@ use super::ModelError;
 
 /// The largest value accepted for any size in a configuration; beyond it the file is damaged or hostile.
 const MAX_SIZE: usize = 1 << 24;
+/// The largest `config.json` accepted.
+const MAX_BYTES: u64 = 1 << 20;
 /// The largest depth accepted.
 const MAX_LAYERS: usize = 1024;
 
@@ -148,9 +150,9 @@ impl Config {
 
     /// Reads and checks `config.json`.
     pub fn read(path: &Path) -> Result<Self, ModelError> {
-        let text =
-            std::fs::read_to_string(path).map_err(|source| ModelError::Read { path: path.into(), source })?;
-        let config: Self = serde_json::from_str(&text)
+        let bytes = crate::prompt::file::read(path, MAX_BYTES)
+            .map_err(|source| ModelError::Read { path: path.into(), source })?;
+        let config: Self = serde_json::from_slice(&bytes)
             .and_then(|value| serde_json::from_value(one_form(value)))
             .map_err(|e| ModelError::Config { path: path.into(), reason: e.to_string() })?;
         config.check().map_err(|reason| ModelError::Config { path: path.into(), reason })?;

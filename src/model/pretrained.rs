@@ -105,3 +105,35 @@ impl Pretrained {
         Ok(Arc::new(self.tokenizer.controls()?))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_embedded_model_is_the_folder_it_was_made_from() -> Result<(), ModelError> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/countdown");
+        let (embedded, on_disk) =
+            (Pretrained::embedded(&Device::Cpu)?, Pretrained::from_folder(&folder, &Device::Cpu)?);
+        assert_eq!(embedded.decoder.config(), on_disk.decoder.config());
+        assert!(embedded.decoder.config().parameters() < 1_000_000);
+        assert!(!embedded.tokenizer.has_tags());
+        for text in ["3 7 12 = 45", "12+3=15,15*3=45 ok\nAnswer: none", "Result: <Path>"] {
+            assert_eq!(embedded.prompt(text)?, on_disk.prompt(text)?);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn adding_tags_keeps_everything_else_and_is_idempotent() -> Result<(), ModelError> {
+        let base = Pretrained::embedded(&Device::Cpu)?;
+        let mut tagged = Pretrained::embedded(&Device::Cpu)?;
+        tagged.add_tags(3)?;
+        let rows = tagged.decoder.config().vocab_size;
+        assert_eq!(rows, base.decoder.config().vocab_size + 6);
+        assert_eq!(base.prompt("3 7 12 = 45")?, tagged.prompt("3 7 12 = 45")?);
+        tagged.add_tags(4)?;
+        assert_eq!(tagged.decoder.config().vocab_size, rows);
+        Ok(())
+    }
+}

@@ -226,3 +226,22 @@ fn parallel_model_answers(run: &Path) {
     let streamed = generate(seed).assert().success().get_output().stdout.clone();
     assert_eq!(String::from_utf8(streamed).unwrap().trim_end_matches('\n'), response.trim_end_matches('\n'));
 }
+
+#[test]
+fn the_readmes_commands_have_the_flags_and_recipes_that_it_names() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
+    let lines: Vec<&str> = readme.lines().filter_map(|line| line.strip_prefix("    parallel-r1 ")).collect();
+    assert!(lines.len() > 5, "{lines:?}");
+    for line in lines {
+        let words: Vec<&str> = line.split('#').next().unwrap().split_whitespace().collect();
+        let help = command(&[words[0], "--help"]).assert().success().get_output().stdout.clone();
+        let help = String::from_utf8(help).unwrap();
+        for flag in words.iter().filter(|word| word.starts_with("--")) {
+            assert!(help.contains(flag), "{line}: no {flag}");
+        }
+        for recipe in words.iter().filter(|word| word.ends_with(".toml")) {
+            assert!(root.join(recipe).is_file(), "{line}: no {recipe}");
+        }
+    }
+}
