@@ -81,8 +81,9 @@ impl CustomOp2 for Linear {
         _: &Tensor,
         dy: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        let dy = dy.contiguous()?;
-        Ok((Some(dy.matmul(w)?), Some(dy.t()?.matmul(x)?)))
+        // Detached, or the gradients would keep the whole graph that x and w stand in alive.
+        let (x, w, dy) = (x.detach(), w.detach(), dy.contiguous()?.detach());
+        Ok((Some(dy.matmul(&w)?), Some(dy.t()?.matmul(&x)?)))
     }
 }
 

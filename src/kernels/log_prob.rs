@@ -154,6 +154,8 @@ impl CustomOp2 for LogProb {
         grad: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>)> {
         let ((_, d), vocab) = (h.dims2()?, w.dim(0)?);
+        // Detached, or the gradients would keep the whole graph that h and w stand in alive.
+        let (h, w) = (&h.detach(), &w.detach());
         let grad = grad.flatten_all()?.to_vec1::<f32>()?;
         let (mut dh, mut dw) = (Vec::new(), None::<Tensor>);
         with_data(h, |hidden| {

@@ -28,6 +28,7 @@ pub(crate) fn check_gradients(
     let (ours, oracle) = (loss(ours)?.backward()?, loss(oracle)?.backward()?);
     for (i, var) in vars.iter().enumerate() {
         let ours = ours.get(var).unwrap_or_else(|| panic!("input {i} gets a gradient"));
+        assert!(!ours.track_op(), "gradient {i} keeps the graph alive");
         let oracle = oracle.get(var).expect("the composition is differentiable");
         close(ours, oracle, 1e-4, &format!("gradient {i}"))?;
         let direction = random(var.dims(), 7 + i as u64);

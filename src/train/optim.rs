@@ -82,13 +82,14 @@ impl OptimConfig {
 pub struct Gradients(BTreeMap<String, Tensor>);
 
 impl Gradients {
-    /// Adds the gradients of one micro-batch.
+    /// Adds the gradients of one micro-batch. They are detached: candle's gradients can be part of a graph, and kept to
+    /// the end of a step they would keep the activations of all its micro-batches.
     pub fn add(&mut self, decoder: &Decoder, grads: &GradStore) -> Result<()> {
         for (name, var) in decoder.vars() {
-            let Some(grad) = grads.get(var) else { continue };
+            let Some(grad) = grads.get(var).map(Tensor::detach) else { continue };
             let sum = match self.0.remove(name) {
                 Some(sum) => (sum + grad)?,
-                None => grad.clone(),
+                None => grad,
             };
             self.0.insert(name.clone(), sum);
         }
