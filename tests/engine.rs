@@ -17,7 +17,7 @@ fn controls() -> Controls {
 /// Random weights ten times as large as usual, so that what a token sees decides what it predicts.
 fn decoder(seed: u64) -> Decoder {
     let config = Config::tiny(VOCAB);
-    let small = Decoder::random(&config, seed).unwrap().weights();
+    let small = Decoder::random(&config, seed).unwrap().weights().unwrap();
     let scaled = small.into_iter().map(|(name, tensor)| {
         let scale = if tensor.dims().len() == 1 { 1.0 } else { 10.0 };
         (name, (tensor * scale).unwrap())

@@ -37,7 +37,7 @@ pub(crate) fn configs() -> Vec<Config> {
 /// A random model with its matrices `scale` times as large as usual, so that what a token sees decides what it
 /// predicts. (As they are, all distributions are nearly flat, and a test that sees nothing would pass.)
 pub(crate) fn decoder(config: &Config, seed: u64, scale: f64) -> Decoder {
-    let weights = Decoder::random(config, seed).unwrap().weights();
+    let weights = Decoder::random(config, seed).unwrap().weights().unwrap();
     let scaled = weights.into_iter().map(|(name, tensor)| {
         let tensor = if tensor.rank() > 1 { (tensor * scale).unwrap() } else { tensor };
         (name, tensor)

@@ -24,7 +24,7 @@ impl LanguageModel for CachedDecoder<'_> {
     }
 
     fn max_positions(&self) -> usize {
-        self.decoder.config().max_position_embeddings
+        self.decoder.config().position_limit()
     }
 
     fn reserve(&mut self, slots: usize) -> Result<(), ModelError> {

@@ -11,7 +11,7 @@ use candle_core::{CpuStorage, CustomOp3, D, Layout, Result, Shape, Tensor};
 use rayon::prelude::*;
 
 use super::dot::{Dots, Rows, WeightedSum, Weights};
-use super::{SharedMut, contiguous, exp, vectorised, with_data};
+use super::{SharedMut, contiguous, exp, vectorised, wide, with_data};
 use crate::layout::{QueryBlock, Visibility};
 
 /// Query rows whose scores are held at once; bounds the scratch memory at `ROWS * keys`.
@@ -23,7 +23,7 @@ const ROWS: usize = 32;
 pub fn attention(q: &Tensor, k: &Tensor, v: &Tensor, visibility: &Arc<Visibility>) -> Result<Tensor> {
     if q.device().is_cpu() {
         let op = Attention { visibility: visibility.clone() };
-        q.contiguous()?.apply_op3(&k.contiguous()?, &v.contiguous()?, op)
+        wide(q)?.apply_op3(&wide(k)?, &wide(v)?, op)?.to_dtype(q.dtype())
     } else {
         composed(q, k, v, visibility)
     }

@@ -4,7 +4,7 @@ use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor};
 use rayon::prelude::*;
 
 use super::dot::{Dots, Rows};
-use super::{SharedMut, contiguous};
+use super::{SharedMut, contiguous, wide};
 
 /// Rows of x that one task takes: they stay in the second-level cache while the weights pass by.
 const TASK_ROWS: usize = 48;
@@ -16,7 +16,7 @@ const PARALLEL: usize = 1 << 17;
 /// Row i of y depends on row i of x alone, bit for bit.
 pub fn linear(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
     if x.device().is_cpu() {
-        x.contiguous()?.apply_op2(&weight.contiguous()?, Linear)
+        wide(x)?.apply_op2(&wide(weight)?, Linear)?.to_dtype(x.dtype())
     } else {
         x.matmul(&weight.t()?)
     }
@@ -81,9 +81,12 @@ impl CustomOp2 for Linear {
         _: &Tensor,
         dy: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        // Detached, or the gradients would keep the whole graph that x and w stand in alive.
-        let (x, w, dy) = (x.detach(), w.detach(), dy.contiguous()?.detach());
-        Ok((Some(dy.matmul(&w)?), Some(dy.t()?.matmul(&x)?)))
+        let dy = dy.contiguous()?.detach();
+        // Detached, or the gradients would keep the whole graph that x and w stand in alive. What is not trained gets
+        // none: under adapters that saves half of the backward pass.
+        let dx = x.track_op().then(|| dy.matmul(&w.detach())).transpose()?;
+        let dw = w.track_op().then(|| dy.t()?.matmul(&x.detach())).transpose()?;
+        Ok((dx, dw))
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor};
+use candle_core::{CpuStorage, CustomOp2, DType, Layout, Result, Shape, Tensor};
 use rayon::prelude::*;
 
-use super::{contiguous, exp, linear::product, vectorised, with_data};
+use super::{contiguous, exp, linear, linear::product, vectorised, wide, with_data};
 use crate::prompt::{AllowedSet, Controls};
 
 /// Logits held at once, in elements; bounds the scratch memory.
@@ -35,9 +35,18 @@ pub fn log_prob(
 ) -> Result<Tensor> {
     if hidden.device().is_cpu() {
         let op = LogProb { draws: draws.clone(), controls: controls.clone(), elements: CHUNK_ELEMENTS };
-        hidden.contiguous()?.apply_op2(&head.contiguous()?, op)
+        wide(hidden)?.apply_op2(&wide(head)?, op)
     } else {
         composed(hidden, head, draws, controls)
+    }
+}
+
+/// `hidden [n, d]`, `head [vocab, d]` -> logits `[n, vocab]` in f32, those that [`log_prob`] sees.
+pub fn logits(hidden: &Tensor, head: &Tensor) -> Result<Tensor> {
+    if hidden.device().is_cpu() {
+        linear::linear(&wide(hidden)?, head)
+    } else {
+        hidden.matmul(&head.t()?)?.to_dtype(DType::F32)
     }
 }
 
@@ -51,7 +60,8 @@ fn composed(hidden: &Tensor, head: &Tensor, draws: &[Draw], controls: &Controls)
         row.iter_mut().for_each(|x| *x = x.max(-1e30));
     }
     let masks = Tensor::from_vec(masks, (draws.len(), vocab), device)?;
-    let logits = (hidden.matmul(&head.t()?)?.broadcast_mul(&inverse)? + masks)?;
+    let logits = hidden.matmul(&head.t()?)?.to_dtype(DType::F32)?;
+    let logits = (logits.broadcast_mul(&inverse)? + masks)?;
     let shifted = logits.broadcast_sub(&logits.max_keepdim(1)?.detach())?;
     let log_p = shifted.broadcast_sub(&shifted.exp()?.sum_keepdim(1)?.log()?)?;
     let ids = Tensor::from_vec(draws.iter().map(|d| d.token).collect(), (draws.len(), 1), device)?;
@@ -154,6 +164,7 @@ impl CustomOp2 for LogProb {
         grad: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>)> {
         let ((_, d), vocab) = (h.dims2()?, w.dim(0)?);
+        let (of_hidden, of_head) = (h.track_op(), w.track_op());
         // Detached, or the gradients would keep the whole graph that h and w stand in alive.
         let (h, w) = (&h.detach(), &w.detach());
         let grad = grad.flatten_all()?.to_vec1::<f32>()?;
@@ -171,7 +182,12 @@ impl CustomOp2 for LogProb {
                         },
                     );
                     let dlogits = Tensor::from_slice(log_p, (rows.len(), vocab), h.device())?;
-                    dh.push(dlogits.matmul(w)?);
+                    if of_hidden {
+                        dh.push(dlogits.matmul(w)?);
+                    }
+                    if !of_head {
+                        return Ok(());
+                    }
                     let share = dlogits.t()?.matmul(&h.narrow(0, rows.start, rows.len())?)?;
                     dw = Some(match dw.take() {
                         Some(sum) => (sum + share)?,
@@ -181,7 +197,7 @@ impl CustomOp2 for LogProb {
                 })
             })
         })?;
-        Ok((Some(Tensor::cat(&dh, 0)?), dw))
+        Ok((of_hidden.then(|| Tensor::cat(&dh, 0)).transpose()?, dw))
     }
 }
 

@@ -13,18 +13,20 @@ mod dot;
 mod exp;
 mod linear;
 mod log_prob;
+mod quantised;
 mod rms_norm;
 mod rope;
 mod scatter;
 mod swiglu;
 mod threads;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use adamw::{AdamWStep, adamw};
 pub use attention::attention;
 pub use linear::linear;
-pub use log_prob::{Draw, log_prob};
+pub use log_prob::{Draw, log_prob, logits};
+pub use quantised::QuantisedMatrix;
 pub use rms_norm::rms_norm;
 pub use rope::{RopeTable, rope};
 pub use scatter::scatter_rows;
@@ -33,7 +35,7 @@ pub use threads::calm_candle;
 
 pub(crate) use exp::exp;
 
-use candle_core::{CpuStorage, Layout, Result, Storage, Tensor};
+use candle_core::{CpuStorage, DType, Layout, Result, Storage, Tensor};
 
 /// The contiguous f32 data behind a storage; candle's own error when it is anything else.
 fn contiguous<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<&'a [f32]> {
@@ -42,6 +44,12 @@ fn contiguous<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<&'a [f32]>
         Some((start, end)) => Ok(&data[start..end]),
         None => candle_core::bail!("kernel: expected a contiguous tensor, got strides {:?}", layout.stride()),
     }
+}
+
+/// A tensor as the kernels want it: contiguous f32. Half-precision tensors are widened, computed with, and the result is
+/// rounded once, as processors with wide accumulators do it.
+fn wide(tensor: &Tensor) -> Result<Tensor> {
+    tensor.to_dtype(DType::F32)?.contiguous()
 }
 
 /// A closure that is compiled once for each instruction set.

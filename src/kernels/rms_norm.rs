@@ -3,7 +3,7 @@
 use candle_core::{CpuStorage, CustomOp2, D, Layout, Result, Shape, Tensor};
 use rayon::prelude::*;
 
-use super::{contiguous, exp::sum, vectorised, with_data};
+use super::{contiguous, exp::sum, vectorised, wide, with_data};
 
 /// Rows that one task takes; also the unit in which the weight's gradient is summed, so that its order is fixed.
 const TASK_ROWS: usize = 64;
@@ -11,7 +11,7 @@ const TASK_ROWS: usize = 64;
 /// `x [m, d]`, `weight [d]` -> `[m, d]`.
 pub fn rms_norm(x: &Tensor, weight: &Tensor, eps: f64) -> Result<Tensor> {
     if x.device().is_cpu() {
-        x.contiguous()?.apply_op2(&weight.contiguous()?, RmsNorm { eps: eps as f32 })
+        wide(x)?.apply_op2(&wide(weight)?, RmsNorm { eps: eps as f32 })?.to_dtype(x.dtype())
     } else {
         composed(x, weight, eps)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use candle_core::{CpuStorage, CustomOp1, Device, Layout, Result, Shape, Tensor};
 use rayon::prelude::*;
 
-use super::{contiguous, vectorised, with_data};
+use super::{contiguous, vectorised, wide, with_data};
 
 const TASK_ROWS: usize = 64;
 
@@ -18,14 +18,12 @@ pub struct RopeTable {
 }
 
 impl RopeTable {
-    /// The table of `positions`: angle of pair i = `position * theta^(-2i / head_dim)`.
-    pub fn new(positions: &[u32], head_dim: usize, theta: f64) -> Self {
-        let half = head_dim / 2;
-        let frequencies: Vec<f64> =
-            (0..half).map(|i| theta.powf(-2.0 * i as f64 / head_dim as f64)).collect();
-        let angles = positions.iter().flat_map(|&p| frequencies.iter().map(move |f| f64::from(p) * f));
-        let (cos, sin) = angles.map(|a| (a.cos() as f32, a.sin() as f32)).unzip();
-        Self { cos: Arc::new(cos), sin: Arc::new(sin), half }
+    /// The table of `positions`: the angle of pair i is `position * frequencies[i]`, in f32; cosines and sines are
+    /// multiplied by `factor`.
+    pub fn new(positions: &[u32], frequencies: &[f32], factor: f32) -> Self {
+        let angles = positions.iter().flat_map(|&p| frequencies.iter().map(move |f| p as f32 * f));
+        let (cos, sin) = angles.map(|a| (a.cos() * factor, a.sin() * factor)).unzip();
+        Self { cos: Arc::new(cos), sin: Arc::new(sin), half: frequencies.len() }
     }
 
     fn tensors(&self, device: &Device) -> Result<(Tensor, Tensor)> {
@@ -37,7 +35,7 @@ impl RopeTable {
 /// Rotates every head of `x [rows, heads, head_dim]` by its row's angles.
 pub fn rope(x: &Tensor, table: &RopeTable) -> Result<Tensor> {
     if x.device().is_cpu() {
-        x.contiguous()?.apply_op1(Rope { table: table.clone() })
+        wide(x)?.apply_op1(Rope { table: table.clone() })?.to_dtype(x.dtype())
     } else {
         composed(x, table)
     }
@@ -45,6 +43,7 @@ pub fn rope(x: &Tensor, table: &RopeTable) -> Result<Tensor> {
 
 fn composed(x: &Tensor, table: &RopeTable) -> Result<Tensor> {
     let (cos, sin) = table.tensors(x.device())?;
+    let (cos, sin) = (cos.to_dtype(x.dtype())?, sin.to_dtype(x.dtype())?);
     let (a, b) = (x.narrow(2, 0, table.half)?, x.narrow(2, table.half, table.half)?);
     let first = (a.broadcast_mul(&cos)? - b.broadcast_mul(&sin)?)?;
     let second = (b.broadcast_mul(&cos)? + a.broadcast_mul(&sin)?)?;
@@ -113,7 +112,7 @@ mod tests {
 
     #[test]
     fn fused_equals_composed_and_gradients_agree() -> Result<()> {
-        let table = RopeTable::new(&[0, 3, 3, 700, 1], 6, 10_000.0);
+        let table = RopeTable::new(&[0, 3, 3, 700, 1], &[1.0, 0.05, 0.002], 1.3);
         check_gradients(&[random(&[5, 2, 6], 1)], |t| rope(&t[0], &table), |t| composed(&t[0], &table))
     }
 }

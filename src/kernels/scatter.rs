@@ -6,7 +6,7 @@ use super::contiguous;
 
 /// `buffer[slots[i]] = rows[i]` in place; `buffer [slots, ...]`, `rows [n, ...]`. Not differentiable.
 pub fn scatter_rows(buffer: &Tensor, slots: &[u32], rows: &Tensor) -> Result<()> {
-    let rows = rows.contiguous()?.detach();
+    let rows = rows.to_dtype(buffer.dtype())?.contiguous()?.detach();
     if buffer.device().is_cpu() {
         return buffer.inplace_op2(&rows, &Scatter { slots });
     }

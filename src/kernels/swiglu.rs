@@ -3,14 +3,14 @@
 use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor};
 use rayon::prelude::*;
 
-use super::{contiguous, exp::exp, vectorised, with_data};
+use super::{contiguous, exp::exp, vectorised, wide, with_data};
 
 const TASK: usize = 1 << 14;
 
 /// `gate`, `up` of one shape -> `silu(gate) * up`.
 pub fn swiglu(gate: &Tensor, up: &Tensor) -> Result<Tensor> {
     if gate.device().is_cpu() {
-        gate.contiguous()?.apply_op2(&up.contiguous()?, SwiGlu)
+        wide(gate)?.apply_op2(&wide(up)?, SwiGlu)?.to_dtype(gate.dtype())
     } else {
         composed(gate, up)
     }

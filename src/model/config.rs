@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::ModelError;
+use super::rope::{self, RopeScaling};
 
 /// The largest value accepted for any size in a configuration; beyond it the file is damaged or hostile.
 const MAX_SIZE: usize = 1 << 24;
@@ -13,14 +15,57 @@ const MAX_BYTES: u64 = 1 << 20;
 /// The largest depth accepted.
 const MAX_LAYERS: usize = 1024;
 
-/// Sizes and constants of a Llama-family decoder.
+/// The decoder families. They share one network; where they differ, [`Config`] says so in one method each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Family {
+    /// Llama 2 and 3, and what is built like them (SmolLM2, TinyLlama).
+    Llama,
+    /// Qwen2 and 2.5: the query, key and value projections have a bias.
+    Qwen2,
+    /// Qwen3: queries and keys are normalised, head by head.
+    Qwen3,
+}
+
+impl Family {
+    /// All families.
+    pub const ALL: [Self; 3] = [Self::Llama, Self::Qwen2, Self::Qwen3];
+
+    /// Its name, as `model_type` of a configuration and `general.architecture` of a GGUF file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Llama => "llama",
+            Self::Qwen2 => "qwen2",
+            Self::Qwen3 => "qwen3",
+        }
+    }
+
+    /// The class that runs it in transformers.
+    fn architecture(self) -> &'static str {
+        match self {
+            Self::Llama => "LlamaForCausalLM",
+            Self::Qwen2 => "Qwen2ForCausalLM",
+            Self::Qwen3 => "Qwen3ForCausalLM",
+        }
+    }
+
+    /// The family of a name; the message lists what is known.
+    pub(super) fn named(name: Option<&str>) -> Result<Self, String> {
+        let known = Self::ALL.map(|family| format!("{:?}", family.name())).join(", ");
+        let got = name.map_or("nothing".into(), |name| format!("{name:?}"));
+        let found = Self::ALL.into_iter().find(|family| Some(family.name()) == name);
+        found.ok_or_else(|| format!("expected one of {known}, got {got}"))
+    }
+}
+
+/// Sizes and constants of a decoder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Config {
     /// Class names that may run this model; the first names the family.
-    #[serde(default = "llama_architectures")]
+    #[serde(default)]
     pub architectures: Vec<String>,
-    /// The family, `"llama"`.
-    pub model_type: String,
+    /// The family.
+    pub model_type: Family,
     /// Rows of the embedding table.
     pub vocab_size: usize,
     /// Width of the residual stream, `d`.
@@ -34,10 +79,10 @@ pub struct Config {
     /// Number of key/value heads (GQA); equal to `num_attention_heads` when absent.
     #[serde(default)]
     pub num_key_value_heads: Option<usize>,
-    /// Width of a head; `hidden_size / num_attention_heads` when absent.
+    /// Width of a head; when absent 128 in Qwen3, else `hidden_size / num_attention_heads`.
     #[serde(default)]
     pub head_dim: Option<usize>,
-    /// The position limit: no token may stand at or beyond it.
+    /// Positions that the model was made for; with a scaled rotary base see [`Config::position_limit`].
     pub max_position_embeddings: usize,
     /// Epsilon of the RMS norms.
     #[serde(default = "default_eps")]
@@ -45,13 +90,13 @@ pub struct Config {
     /// Base of the rotary frequencies.
     #[serde(default = "default_theta")]
     pub rope_theta: f64,
-    /// Rotary scaling; not supported yet, so anything but absent or null is refused.
+    /// How the rotary frequencies are scaled to longer texts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rope_scaling: Option<serde_json::Value>,
-    /// Whether projections of the attention carry a bias; not supported yet, must be false.
+    pub rope_scaling: Option<RopeScaling>,
+    /// Whether all four projections of the attention carry a bias.
     #[serde(default)]
     pub attention_bias: bool,
-    /// Whether projections of the MLP carry a bias; not supported, must be false.
+    /// Whether the projections of the MLP carry a bias.
     #[serde(default)]
     pub mlp_bias: bool,
     /// The activation of the gated MLP, `"silu"`.
@@ -68,42 +113,44 @@ pub struct Config {
     pub eos_token_id: Option<serde_json::Value>,
 }
 
-fn llama_architectures() -> Vec<String> {
-    vec!["LlamaForCausalLM".into()]
-}
-
 fn silu() -> String {
     "silu".into()
 }
 
 fn default_eps() -> f64 {
-    1e-5
+    1e-6
 }
 
 fn default_theta() -> f64 {
     10_000.0
 }
 
-/// transformers 5 writes the rotary settings as one object; this takes it apart again.
-fn one_form(mut config: serde_json::Value) -> serde_json::Value {
-    let Some(rope) = config.as_object_mut().and_then(|fields| fields.remove("rope_parameters")) else {
-        return config;
-    };
-    if let Some(theta) = rope.get("rope_theta") {
-        config["rope_theta"] = theta.clone();
+/// Settings that would make this another model than the one that runs here.
+fn refuse_strangers(config: &Value) -> Result<(), String> {
+    if let Some(method) = config.get("quantization_config").filter(|v| !v.is_null()) {
+        let method = method["quant_method"].as_str().unwrap_or("unknown");
+        return Err(format!(
+            "quantization_config: expected plain weights, got the method {method:?} (quantised weights are read from \
+             GGUF files)"
+        ));
     }
-    if rope.get("rope_type").is_some_and(|kind| kind != "default") {
-        config["rope_scaling"] = rope;
+    let windows = config.get("layer_types").and_then(Value::as_array).into_iter().flatten();
+    let windows = windows.filter_map(Value::as_str).find(|kind| *kind != "full_attention");
+    if let Some(kind) = windows {
+        return Err(format!("layer_types: expected \"full_attention\" everywhere, got {kind:?}"));
     }
-    config
+    if config["use_sliding_window"] == true && config.get("sliding_window").is_some_and(Value::is_number) {
+        return Err("use_sliding_window: expected false (attention sees the whole text), got true".into());
+    }
+    Ok(())
 }
 
 impl Config {
     /// A Llama configuration of the given sizes, tied head, everything else at its default.
     pub fn llama(vocab: usize, hidden: usize, intermediate: usize, layers: usize, heads: usize) -> Self {
         Self {
-            architectures: llama_architectures(),
-            model_type: "llama".into(),
+            architectures: vec![Family::Llama.architecture().into()],
+            model_type: Family::Llama,
             vocab_size: vocab,
             hidden_size: hidden,
             intermediate_size: intermediate,
@@ -112,7 +159,7 @@ impl Config {
             num_key_value_heads: Some(heads),
             head_dim: Some(hidden / heads.max(1)),
             max_position_embeddings: 2048,
-            rms_norm_eps: default_eps(),
+            rms_norm_eps: 1e-5,
             rope_theta: default_theta(),
             rope_scaling: None,
             attention_bias: false,
@@ -129,6 +176,11 @@ impl Config {
         Self { num_key_value_heads: Some(2), ..Self::llama(vocab, 32, 48, 2, 4) }
     }
 
+    /// The same sizes for another family.
+    pub fn of_family(self, family: Family) -> Self {
+        Self { architectures: vec![family.architecture().into()], model_type: family, ..self }
+    }
+
     /// Key/value heads.
     pub fn kv_heads(&self) -> usize {
         self.num_key_value_heads.unwrap_or(self.num_attention_heads)
@@ -136,34 +188,63 @@ impl Config {
 
     /// Width of a head.
     pub fn head_dim(&self) -> usize {
-        self.head_dim.unwrap_or(self.hidden_size / self.num_attention_heads.max(1))
+        self.head_dim.unwrap_or(match self.model_type {
+            Family::Qwen3 => 128,
+            _ => self.hidden_size / self.num_attention_heads.max(1),
+        })
     }
 
-    /// Trainable parameters.
+    /// Whether the query, key and value projections carry a bias.
+    pub fn qkv_bias(&self) -> bool {
+        self.model_type == Family::Qwen2 || self.attention_bias
+    }
+
+    /// Whether the output projection of the attention carries a bias.
+    pub fn o_bias(&self) -> bool {
+        self.model_type != Family::Qwen2 && self.attention_bias
+    }
+
+    /// Whether queries and keys are normalised, head by head.
+    pub fn qk_norm(&self) -> bool {
+        self.model_type == Family::Qwen3
+    }
+
+    /// No token may stand at or beyond this position: `max_position_embeddings`, or what the scaling of the rotary
+    /// frequencies stretches their original range to.
+    pub fn position_limit(&self) -> usize {
+        let stretched = self.rope_scaling.as_ref().and_then(|s| s.stretched(self.max_position_embeddings));
+        stretched.unwrap_or(0).max(self.max_position_embeddings)
+    }
+
+    /// Number of parameters.
     pub fn parameters(&self) -> usize {
-        let (d, h) = (self.hidden_size, self.head_dim());
-        let attention = 2 * d * h * (self.num_attention_heads + self.kv_heads());
-        let layer = attention + 3 * d * self.intermediate_size + 2 * d;
-        let tables = if self.tie_word_embeddings { 1 } else { 2 };
-        tables * self.vocab_size * d + self.num_hidden_layers * layer + d
+        super::parameter_shapes(self).iter().map(|(_, shape)| shape.iter().product::<usize>()).sum()
     }
 
     /// Reads and checks `config.json`.
     pub fn read(path: &Path) -> Result<Self, ModelError> {
+        let wrong = |reason| ModelError::Config { path: path.into(), reason };
         let bytes = crate::prompt::file::read(path, MAX_BYTES)
             .map_err(|source| ModelError::Read { path: path.into(), source })?;
-        let config: Self = serde_json::from_slice(&bytes)
-            .and_then(|value| serde_json::from_value(one_form(value)))
-            .map_err(|e| ModelError::Config { path: path.into(), reason: e.to_string() })?;
-        config.check().map_err(|reason| ModelError::Config { path: path.into(), reason })?;
+        let json = serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string()))?;
+        Self::from_json(json).map_err(wrong)
+    }
+
+    /// Understands what `config.json` holds, in the form of transformers 4 or 5; an error names the field.
+    pub fn from_json(mut json: Value) -> Result<Self, String> {
+        if !json.is_object() {
+            return Err("expected a JSON object".into());
+        }
+        Family::named(json["model_type"].as_str()).map_err(|e| format!("model_type: {e}"))?;
+        refuse_strangers(&json)?;
+        rope::to_one_form(&mut json)?;
+        let config: Self = serde_json::from_value(json).map_err(|e| e.to_string())?;
+        config.check()?;
         Ok(config)
     }
 
     /// Says what makes this configuration impossible to run, naming the field.
     pub fn check(&self) -> Result<(), String> {
-        if self.model_type != "llama" {
-            return Err(format!("model_type: expected \"llama\", got {:?}", self.model_type));
-        }
         for (field, size) in [
             ("vocab_size", self.vocab_size),
             ("hidden_size", self.hidden_size),
@@ -196,13 +277,8 @@ impl Config {
         if !self.head_dim().is_multiple_of(2) {
             return Err(format!("head_dim: expected an even number, got {}", self.head_dim()));
         }
-        if self.rope_scaling.as_ref().is_some_and(|v| !v.is_null()) {
-            return Err("rope_scaling: scaled rotary positions are not supported".into());
-        }
-        for (field, set) in [("attention_bias", self.attention_bias), ("mlp_bias", self.mlp_bias)] {
-            if set {
-                return Err(format!("{field}: projections with a bias are not supported"));
-            }
+        if let Some(scaling) = &self.rope_scaling {
+            scaling.check().map_err(|reason| format!("rope_scaling.{reason}"))?;
         }
         if self.hidden_act != "silu" {
             return Err(format!("hidden_act: expected \"silu\", got {:?}", self.hidden_act));
@@ -215,40 +291,72 @@ impl Config {
 mod tests {
     use super::*;
 
-    fn check(change: &str) -> Result<(), String> {
+    fn changed(change: &str) -> Result<Config, String> {
         let mut value = serde_json::to_value(Config::tiny(10)).unwrap();
-        let change: serde_json::Value = serde_json::from_str(change).unwrap();
+        let change: Value = serde_json::from_str(change).unwrap();
         for (key, new) in change.as_object().unwrap() {
             value[key] = new.clone();
         }
-        serde_json::from_value::<Config>(one_form(value)).map_err(|e| e.to_string())?.check()
+        Config::from_json(value)
     }
 
     #[test]
     fn what_cannot_run_is_refused_by_field() {
-        assert_eq!(check("{}"), Ok(()));
+        assert_eq!(changed("{}"), Ok(Config::tiny(10)));
         for (change, field) in [
-            (r#"{"model_type": "gpt2"}"#, "model_type"),
+            (
+                r#"{"model_type": "gpt2"}"#,
+                "model_type: expected one of \"llama\", \"qwen2\", \"qwen3\", got \"gpt2\"",
+            ),
             (r#"{"hidden_size": 0}"#, "hidden_size"),
             (r#"{"vocab_size": 99999999999}"#, "vocab_size"),
             (r#"{"num_key_value_heads": 3}"#, "num_key_value_heads"),
             (r#"{"head_dim": 7}"#, "head_dim"),
-            (r#"{"rope_scaling": {"rope_type": "yarn"}}"#, "rope_scaling"),
-            (r#"{"rope_parameters": {"rope_type": "llama3", "rope_theta": 5e5}}"#, "rope_scaling"),
-            (r#"{"attention_bias": true}"#, "attention_bias"),
-            (r#"{"mlp_bias": true}"#, "mlp_bias"),
+            (
+                r#"{"rope_scaling": {"rope_type": "dynamic", "factor": 2}}"#,
+                "rope_scaling.rope_type: expected",
+            ),
+            (r#"{"rope_scaling": {"rope_type": "yarn"}}"#, "rope_scaling: missing field `factor`"),
+            (r#"{"rope_scaling": {"type": "linear", "factor": 0}}"#, "rope_scaling.factor: expected"),
+            (
+                r#"{"rope_parameters": {"rope_type": "llama3", "rope_theta": 5e5, "factor": 8}}"#,
+                "rope_scaling: missing",
+            ),
+            (r#"{"rope_parameters": {"full_attention": {"rope_type": "default"}}}"#, "rope_parameters"),
+            (r#"{"partial_rotary_factor": 0.5}"#, "partial_rotary_factor"),
+            (r#"{"quantization_config": {"quant_method": "gptq"}}"#, "quantization_config: expected plain"),
+            (r#"{"use_sliding_window": true, "sliding_window": 4096}"#, "use_sliding_window"),
+            (r#"{"layer_types": ["full_attention", "sliding_attention"]}"#, "layer_types"),
             (r#"{"hidden_act": "gelu"}"#, "hidden_act"),
         ] {
-            let message = check(change).unwrap_err();
+            let message = changed(change).unwrap_err();
             assert!(message.starts_with(field), "{change}: {message}");
         }
     }
 
     #[test]
-    fn parameters_are_counted() {
-        let config = Config::tiny(10);
-        let shapes = crate::model::parameter_shapes(&config);
-        let sum: usize = shapes.iter().map(|(_, shape)| shape.iter().product::<usize>()).sum();
-        assert_eq!(config.parameters(), sum);
+    fn both_forms_of_rotary_settings_are_one() {
+        let old =
+            changed(r#"{"rope_theta": 5e5, "rope_scaling": {"type": "linear", "factor": 4.0}}"#).unwrap();
+        let new =
+            changed(r#"{"rope_parameters": {"rope_theta": 5e5, "rope_type": "linear", "factor": 4.0}}"#);
+        assert_eq!(Ok(&old), new.as_ref());
+        assert_eq!((old.rope_theta, old.rope_scaling.is_some()), (5e5, true));
+        assert_eq!(Config::from_json(serde_json::to_value(&old).unwrap()), Ok(old));
+    }
+
+    #[test]
+    fn yarn_stretches_the_position_limit() {
+        let scaling = r#"{"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 2048}"#;
+        let config = changed(&format!(r#"{{"rope_scaling": {scaling}}}"#)).unwrap();
+        assert_eq!((Config::tiny(10).position_limit(), config.position_limit()), (2048, 8192));
+    }
+
+    #[test]
+    fn families_differ_in_their_parameters() {
+        let count = |family| Config::tiny(10).of_family(family).parameters();
+        // Two layers: biases of width 32 + 16 + 16; norms of width 8 for queries and for keys.
+        assert_eq!(count(Family::Qwen2) - count(Family::Llama), 2 * 64);
+        assert_eq!(count(Family::Qwen3) - count(Family::Llama), 2 * 16);
     }
 }

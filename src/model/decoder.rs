@@ -1,8 +1,10 @@
-//! A Llama-family decoder that takes positions and visibility from the layout.
+//! A decoder that takes positions and visibility from the layout.
 //!
 //! There is one forward pass. Training runs it over a packed sequence and differentiates it; the engine runs it over
 //! the newest rows of all live branches, with earlier keys and values in a cache. Only the origin of the keys
 //! differs, so the two compute the same function.
+//!
+//! What training changes are variables: all parameters, or those of an [`Adapter`] beside a fixed base.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,14 +12,20 @@ use std::sync::Arc;
 use candle_core::{DType, Device, Result, Tensor, Var};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
 
-use super::attention::{Attention, Pass};
+use super::adapter::Adapter;
+use super::attention::Pass;
+use super::network::{Network, Source};
+use super::parameters::parameter_shapes;
+use super::projection::{Projection, Weight};
 use super::weights::Weights;
-use super::{Config, ModelError};
+use super::{Config, ModelError, rope};
 use crate::kernels::{self, RopeTable};
 use crate::layout::Visibility;
 
-/// Keys and values of past tokens: for each layer two buffers `[slots, kv_heads, head_dim]`.
+/// Keys and values of past tokens: for each layer two buffers `[slots, kv_heads, head_dim]`, in f32, which the kernels
+/// read without a copy.
 pub struct KvCache {
     layers: Vec<(Tensor, Tensor)>,
 }
@@ -40,124 +48,161 @@ impl CacheWrite<'_> {
     }
 }
 
-#[derive(Clone)]
-struct Layer {
-    attention_norm: Tensor,
-    attention: Attention,
-    mlp_norm: Tensor,
-    gate: Tensor,
-    up: Tensor,
-    down: Tensor,
+/// In what a forward pass computes. Variables are f32 either way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// 32-bit floats.
+    #[default]
+    F32,
+    /// Weights and activations rounded to bfloat16, sums in f32, as mixed-precision training does it on a GPU. On the
+    /// CPU this is neither faster nor smaller.
+    Bf16,
 }
 
-impl Layer {
-    fn forward(&self, x: &Tensor, index: usize, eps: f64, pass: &mut Pass) -> Result<Tensor> {
-        let h = kernels::rms_norm(x, &self.attention_norm, eps)?;
-        let x = (x + self.attention.forward(&h, index, pass)?)?;
-        let h = kernels::rms_norm(&x, &self.mlp_norm, eps)?;
-        let h = kernels::swiglu(&kernels::linear(&h, &self.gate)?, &kernels::linear(&h, &self.up)?)?;
-        &x + kernels::linear(&h, &self.down)?
-    }
-}
-
-/// The tensors in the order in which a forward pass uses them.
-#[derive(Clone)]
-struct Network {
-    embedding: Tensor,
-    layers: Vec<Layer>,
-    norm: Tensor,
-    head: Tensor,
-}
-
-impl Network {
-    fn new(config: &Config, get: impl Fn(&str) -> Tensor) -> Self {
-        let layer = |i: usize| {
-            let get = |name: &str| get(&format!("model.layers.{i}.{name}.weight"));
-            Layer {
-                attention_norm: get("input_layernorm"),
-                attention: Attention {
-                    q: get("self_attn.q_proj"),
-                    k: get("self_attn.k_proj"),
-                    v: get("self_attn.v_proj"),
-                    o: get("self_attn.o_proj"),
-                    head_dim: config.head_dim(),
-                },
-                mlp_norm: get("post_attention_layernorm"),
-                gate: get("mlp.gate_proj"),
-                up: get("mlp.up_proj"),
-                down: get("mlp.down_proj"),
-            }
-        };
-        let embedding = get(EMBEDDING);
-        let head = if config.tie_word_embeddings { embedding.clone() } else { get(HEAD) };
-        let layers = (0..config.num_hidden_layers).map(layer).collect();
-        Self { embedding, layers, norm: get("model.norm.weight"), head }
-    }
-}
-
-/// Name of the embedding table.
-pub(super) const EMBEDDING: &str = "model.embed_tokens.weight";
-/// Name of an untied output head.
-pub(super) const HEAD: &str = "lm_head.weight";
-
-/// The model. Its parameters are variables that the optimizer changes in place.
+/// The model.
 pub struct Decoder {
     config: Config,
     device: Device,
+    precision: Precision,
+    /// What training changes, in f32.
     vars: BTreeMap<String, Var>,
-    trained: Network,
-    /// The same storage without gradient tracking, for the engine and for reference models.
+    /// What it does not.
+    fixed: BTreeMap<String, Weight>,
+    adapter: Option<Adapter>,
+    /// Angle per position of each pair of dimensions, and the factor on cosines and sines.
+    rope: (Vec<f32>, f32),
+    /// The network without gradient tracking.
     frozen: Network,
 }
 
-/// Name and shape of every parameter that a configuration asks for.
-pub fn parameter_shapes(config: &Config) -> Vec<(String, Vec<usize>)> {
-    let (d, h, inner) = (config.hidden_size, config.head_dim(), config.intermediate_size);
-    let (q, kv) = (config.num_attention_heads * h, config.kv_heads() * h);
-    let mut shapes = vec![(EMBEDDING.to_owned(), vec![config.vocab_size, d])];
-    for i in 0..config.num_hidden_layers {
-        let parts: [(&str, Vec<usize>); 9] = [
-            ("input_layernorm", vec![d]),
-            ("self_attn.q_proj", vec![q, d]),
-            ("self_attn.k_proj", vec![kv, d]),
-            ("self_attn.v_proj", vec![kv, d]),
-            ("self_attn.o_proj", vec![d, q]),
-            ("post_attention_layernorm", vec![d]),
-            ("mlp.gate_proj", vec![inner, d]),
-            ("mlp.up_proj", vec![inner, d]),
-            ("mlp.down_proj", vec![d, inner]),
-        ];
-        shapes.extend(parts.map(|(name, shape)| (format!("model.layers.{i}.{name}.weight"), shape)));
+/// The parameters of a decoder, with or without gradient.
+struct Parameters<'a> {
+    config: &'a Config,
+    precision: Precision,
+    vars: &'a BTreeMap<String, Var>,
+    fixed: &'a BTreeMap<String, Weight>,
+    adapter: Option<&'a Adapter>,
+    tracked: bool,
+}
+
+impl Parameters<'_> {
+    fn var(&self, name: &str) -> Option<Tensor> {
+        let var = self.vars.get(name)?;
+        Some(if self.tracked { var.as_tensor().clone() } else { var.as_detached_tensor() })
     }
-    shapes.push(("model.norm.weight".into(), vec![d]));
-    if !config.tie_word_embeddings {
-        shapes.push((HEAD.into(), vec![config.vocab_size, d]));
+
+    fn rounded(&self, tensor: Tensor) -> Result<Tensor> {
+        match self.precision {
+            Precision::F32 => Ok(tensor),
+            // The CPU's kernels read f32, so the rounded values are kept in it.
+            Precision::Bf16 if tensor.device().is_cpu() => tensor.to_dtype(DType::BF16)?.to_dtype(DType::F32),
+            Precision::Bf16 => tensor.to_dtype(DType::BF16),
+        }
     }
-    shapes
+
+    /// The parameter before rounding.
+    fn full(&self, name: &str) -> Result<Weight> {
+        let weight = match (self.var(name), self.fixed.get(name)) {
+            (Some(tensor), _) => Weight::Dense(tensor),
+            (None, Some(weight)) => weight.clone(),
+            (None, None) => candle_core::bail!("no parameter {name}"),
+        };
+        match self.adapter.and_then(|adapter| adapter.rows_of(name)) {
+            Some((variable, ids)) => {
+                let Some(rows) = self.var(&variable) else { candle_core::bail!("no parameter {variable}") };
+                let ids = Tensor::from_slice(ids, ids.len(), rows.device())?;
+                // The table is zero in these rows.
+                Ok(Weight::Dense(weight.dense()?.index_add(&ids, &rows, 0)?))
+            }
+            None => Ok(weight),
+        }
+    }
+
+    /// The weight of a module with the adapter's share added, in f32.
+    fn merged(&self, name: &str) -> Result<Tensor> {
+        let weight = self.full(name)?.dense()?;
+        let module = name.trim_end_matches(".weight");
+        match self.adapter.and_then(|adapter| adapter.low_rank(module, |name| self.var(name))) {
+            Some(part) => weight + (part.b.matmul(&part.a)? * part.scale)?,
+            None => Ok(weight),
+        }
+    }
+
+    fn network(&self) -> Result<Network> {
+        Network::new(self.config, self)
+    }
+}
+
+impl Source for Parameters<'_> {
+    fn weight(&self, name: &str) -> Result<Weight> {
+        match self.full(name)? {
+            Weight::Dense(tensor) => Ok(Weight::Dense(self.rounded(tensor)?)),
+            quantised => Ok(quantised),
+        }
+    }
+
+    fn projection(&self, module: &str, bias: bool) -> Result<Projection> {
+        let weight = self.weight(&format!("{module}.weight"))?;
+        let bias = bias.then(|| self.tensor(&format!("{module}.bias"))).transpose()?;
+        let mut low_rank = self.adapter.and_then(|adapter| adapter.low_rank(module, |name| self.var(name)));
+        if let Some(part) = &mut low_rank {
+            (part.a, part.b) = (self.rounded(part.a.clone())?, self.rounded(part.b.clone())?);
+        }
+        Ok(Projection { weight, bias, low_rank })
+    }
 }
 
 impl Decoder {
-    /// A model from a copy of its weights (on one device, made f32); a missing or mis-shaped tensor is named.
+    /// A model from a copy of its weights (on one device, made f32), all trainable; a missing or mis-shaped tensor is
+    /// named.
     pub fn new(config: Config, weights: &Weights) -> std::result::Result<Self, ModelError> {
-        config.check().map_err(|reason| ModelError::Config { path: "config.json".into(), reason })?;
         let mut vars = BTreeMap::new();
-        for (name, expected) in parameter_shapes(&config) {
-            let Some(tensor) = weights.get(&name) else {
-                return Err(ModelError::Missing { name, expected });
-            };
-            if tensor.dims() != expected {
-                return Err(ModelError::Shape { name, expected, got: tensor.dims().to_vec() });
+        for (name, expected) in checked_shapes(&config)? {
+            let tensor = weights.get(&name);
+            fits(&name, expected, tensor.map(Tensor::dims))?;
+            if let Some(tensor) = tensor {
+                vars.insert(name, Var::from_tensor(&tensor.to_dtype(DType::F32)?)?);
             }
-            vars.insert(name, Var::from_tensor(&tensor.to_dtype(DType::F32)?.copy()?)?);
         }
-        let device = vars[EMBEDDING].device().clone();
-        let trained = Network::new(&config, |name| vars[name].as_tensor().clone());
-        let frozen = Network::new(&config, |name| vars[name].as_detached_tensor());
-        Ok(Self { config, device, vars, trained, frozen })
+        Self::assemble(config, Precision::F32, vars, BTreeMap::new(), None)
+    }
+
+    /// A model to run, not to train: its weights are kept as they are, quantised ones too.
+    pub fn fixed(config: Config, weights: BTreeMap<String, Weight>) -> std::result::Result<Self, ModelError> {
+        for (name, expected) in checked_shapes(&config)? {
+            let dims = weights.get(&name).map(Weight::dims);
+            fits(&name, expected, dims.as_deref())?;
+        }
+        Self::assemble(config, Precision::F32, BTreeMap::new(), weights, None)
+    }
+
+    fn assemble(
+        config: Config,
+        precision: Precision,
+        vars: BTreeMap<String, Var>,
+        fixed: BTreeMap<String, Weight>,
+        adapter: Option<Adapter>,
+    ) -> std::result::Result<Self, ModelError> {
+        let parameters = Parameters {
+            config: &config,
+            precision,
+            vars: &vars,
+            fixed: &fixed,
+            adapter: adapter.as_ref(),
+            tracked: false,
+        };
+        let frozen = parameters.network()?;
+        let device = match &frozen.embedding {
+            Weight::Dense(table) => table.device().clone(),
+            Weight::Quantised(_) => Device::Cpu,
+        };
+        let rope = rope::frequencies(&config);
+        Ok(Self { config, device, precision, vars, fixed, adapter, rope, frozen })
     }
 
     /// A model with random weights: normal, 0.02, output projections of the residual stream scaled down by the
-    /// root of twice the depth (as GPT-2); norms at 1.
+    /// root of twice the depth (as GPT-2); norms at 1, biases at 0.
     pub fn random(config: &Config, seed: u64) -> std::result::Result<Self, ModelError> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let residual = 0.02 / (2.0 * config.num_hidden_layers as f32).sqrt();
@@ -165,12 +210,72 @@ impl Decoder {
         for (name, shape) in parameter_shapes(config) {
             let scale = if name.contains("o_proj") || name.contains("down_proj") { residual } else { 0.02 };
             let tensor = match shape.len() {
+                1 if name.ends_with(".bias") => Tensor::zeros(shape, DType::F32, &Device::Cpu)?,
                 1 => Tensor::ones(shape, DType::F32, &Device::Cpu)?,
                 _ => super::tag_rows::normal(&mut rng, &shape, scale)?,
             };
             weights.insert(name, tensor);
         }
         Self::new(config.clone(), &weights)
+    }
+
+    /// A model of which `vars`, those of the adapter, are trainable and `fixed` is its base.
+    pub(super) fn adapted(
+        config: Config,
+        mut fixed: BTreeMap<String, Weight>,
+        adapter: Adapter,
+        vars: BTreeMap<String, Var>,
+    ) -> std::result::Result<Self, ModelError> {
+        for (name, expected) in checked_shapes(&config)? {
+            fits(&name, expected, fixed.get(&name).map(Weight::dims).as_deref())?;
+        }
+        for (name, weight) in &mut fixed {
+            if let Some((_, ids)) = adapter.rows_of(name) {
+                *weight = Weight::Dense(without_rows(&weight.dense()?, ids)?);
+            }
+        }
+        Self::assemble(config, Precision::F32, vars, fixed, Some(adapter))
+    }
+
+    /// The configuration and the weights, none of them trainable any more. An adapter is left out.
+    pub(super) fn into_fixed(self) -> (Config, BTreeMap<String, Weight>) {
+        let mut fixed = self.fixed;
+        let vars = self.vars.into_iter().filter(|_| self.adapter.is_none());
+        fixed.extend(vars.map(|(name, var)| (name, Weight::Dense(var.as_detached_tensor()))));
+        (self.config, fixed)
+    }
+
+    /// The same model, computing in `precision`. A model with quantised weights computes as their kernels do.
+    pub fn with_precision(self, precision: Precision) -> std::result::Result<Self, ModelError> {
+        Self::assemble(self.config, precision, self.vars, self.fixed, self.adapter)
+    }
+
+    /// A copy whose variables are its own; what is fixed is shared.
+    pub fn copy(&self) -> std::result::Result<Self, ModelError> {
+        let var =
+            |(name, var): (&String, &Var)| Ok((name.clone(), Var::from_tensor(&var.as_detached_tensor())?));
+        let vars = self.vars.iter().map(var).collect::<Result<_>>()?;
+        Self::assemble(self.config.clone(), self.precision, vars, self.fixed.clone(), self.adapter.clone())
+    }
+
+    /// To be called after variables were changed: brings what is derived from them up to date.
+    pub fn refresh(&mut self) -> Result<()> {
+        let shared = self.precision == Precision::F32 && self.adapter.as_ref().is_none_or(|a| !a.has_rows());
+        if !shared {
+            self.frozen = self.parameters(false).network()?;
+        }
+        Ok(())
+    }
+
+    fn parameters(&self, tracked: bool) -> Parameters<'_> {
+        Parameters {
+            config: &self.config,
+            precision: self.precision,
+            vars: &self.vars,
+            fixed: &self.fixed,
+            adapter: self.adapter.as_ref(),
+            tracked,
+        }
     }
 
     /// Sizes and constants.
@@ -183,18 +288,37 @@ impl Decoder {
         &self.device
     }
 
-    /// The parameters by name.
+    /// In what a forward pass computes.
+    pub fn precision(&self) -> Precision {
+        self.precision
+    }
+
+    /// The trainable parameters by name.
     pub fn vars(&self) -> &BTreeMap<String, Var> {
         &self.vars
     }
 
-    /// The current weights. They share their storage with the model, so later training changes them too;
-    /// [`Decoder::new`] copies what it is given.
-    pub fn weights(&self) -> Weights {
-        self.vars.iter().map(|(name, var)| (name.clone(), var.as_detached_tensor())).collect()
+    /// The adapter, if there is one.
+    pub fn adapter(&self) -> Option<&Adapter> {
+        self.adapter.as_ref()
     }
 
-    /// The first parameter with a value that is not finite, if there is one.
+    /// Memory that the parameters take, in bytes.
+    pub fn bytes(&self) -> usize {
+        let vars: usize = self.vars.values().map(|var| 4 * var.elem_count()).sum();
+        vars + self.fixed.values().map(Weight::bytes).sum::<usize>()
+    }
+
+    /// The current weights in f32 under their Hugging Face names: an adapter is merged in, quantised weights are
+    /// dequantised. Others share their storage with the model, so later training changes them too; [`Decoder::new`]
+    /// copies what it is given.
+    pub fn weights(&self) -> Result<Weights> {
+        let parameters = self.parameters(false);
+        let names = parameter_shapes(&self.config).into_iter().map(|(name, _)| name);
+        names.map(|name| parameters.merged(&name).map(|tensor| (name, tensor))).collect()
+    }
+
+    /// The first variable with a value that is not finite, if there is one.
     pub fn not_finite(&self) -> Result<Option<String>> {
         for (name, var) in &self.vars {
             // The sum of squares is finite exactly if all values are, short of an overflow that is a divergence too.
@@ -205,16 +329,11 @@ impl Decoder {
         Ok(None)
     }
 
-    /// The output head `[vocab, d]`, differentiable.
-    pub fn head(&self) -> &Tensor {
-        &self.trained.head
-    }
-
-    /// Final-norm hidden states `[rows, d]` of `tokens` at `positions`.
+    /// Final-norm hidden states `[rows, d]` of `tokens` at `positions`, without gradient: for the engine, for old and
+    /// for reference log-probabilities.
     ///
-    /// Without a cache the keys are this call's own rows, `visibility` indexes rows, and the result is
-    /// differentiable. With one, row i's key and value are first written to `slots[i]`, `visibility`'s runs index
-    /// slots, and no gradient is kept.
+    /// Without a cache the keys are this call's own rows and `visibility` indexes rows. With one, row i's key and
+    /// value are first written to `slots[i]`, and `visibility`'s runs index slots.
     pub fn hidden(
         &self,
         tokens: &[u32],
@@ -222,18 +341,19 @@ impl Decoder {
         visibility: &Arc<Visibility>,
         cache: Option<CacheWrite<'_>>,
     ) -> Result<Tensor> {
-        let network = if cache.is_some() { &self.frozen } else { &self.trained };
-        self.run(network, tokens, positions, visibility, cache)
+        self.run(&self.frozen, tokens, positions, visibility, cache)
     }
 
-    /// As [`Decoder::hidden`] without a cache, keeping no gradient: for old and reference log-probabilities.
-    pub fn hidden_frozen(
+    /// The same, differentiable, and the output head `[vocab, d]`, differentiable too.
+    pub fn trained(
         &self,
         tokens: &[u32],
         positions: &[u32],
         visibility: &Arc<Visibility>,
-    ) -> Result<Tensor> {
-        self.run(&self.frozen, tokens, positions, visibility, None)
+    ) -> Result<(Tensor, Tensor)> {
+        let network = self.parameters(true).network()?;
+        let hidden = self.run(&network, tokens, positions, visibility, None)?;
+        Ok((hidden, network.head.dense()?))
     }
 
     fn run(
@@ -244,23 +364,26 @@ impl Decoder {
         visibility: &Arc<Visibility>,
         cache: Option<CacheWrite<'_>>,
     ) -> Result<Tensor> {
-        let limit = self.config.max_position_embeddings;
+        let limit = self.config.position_limit();
         if let Some(&p) = positions.iter().find(|&&p| p as usize >= limit) {
-            candle_core::bail!("position {p} is beyond the model's limit max_position_embeddings = {limit}");
+            candle_core::bail!("position {p} is beyond the model's limit of {limit} positions");
         }
-        let rope = RopeTable::new(positions, self.config.head_dim(), self.config.rope_theta);
+        let (frequencies, factor) = &self.rope;
+        let rope = RopeTable::new(positions, frequencies, *factor);
         let mut pass = Pass { rope, visibility: visibility.clone(), cache };
-        let ids = Tensor::from_slice(tokens, tokens.len(), &self.device)?;
-        let mut x = network.embedding.index_select(&ids, 0)?; // [rows, d]
-        for (i, layer) in network.layers.iter().enumerate() {
-            x = layer.forward(&x, i, self.config.rms_norm_eps, &mut pass)?;
-        }
-        kernels::rms_norm(&x, &network.norm, self.config.rms_norm_eps)
+        let x = network.embedding.rows(tokens)?; // [rows, d]
+        let x = if self.precision == Precision::Bf16 { x.to_dtype(DType::BF16)? } else { x };
+        network.forward(x, self.config.rms_norm_eps, &mut pass)
     }
 
-    /// `hidden [rows, d]` -> logits `[rows, vocab]`, without gradient.
+    /// The output head `[vocab, d]` without gradient.
+    pub fn head(&self) -> Result<Tensor> {
+        self.frozen.head.dense()
+    }
+
+    /// `hidden [rows, d]` -> logits `[rows, vocab]` in f32, without gradient.
     pub fn logits(&self, hidden: &Tensor) -> Result<Tensor> {
-        kernels::linear(&hidden.detach(), &self.frozen.head)
+        self.frozen.head.logits(&hidden.detach())
     }
 
     /// An empty cache.
@@ -270,4 +393,25 @@ impl Decoder {
         let layers = (0..self.config.num_hidden_layers).map(|_| Ok((buffer()?, buffer()?)));
         Ok(KvCache { layers: layers.collect::<Result<_>>()? })
     }
+}
+
+fn checked_shapes(config: &Config) -> std::result::Result<Vec<(String, Vec<usize>)>, ModelError> {
+    config.check().map_err(|reason| ModelError::Config { path: "config.json".into(), reason })?;
+    Ok(parameter_shapes(config))
+}
+
+fn fits(name: &str, expected: Vec<usize>, got: Option<&[usize]>) -> std::result::Result<(), ModelError> {
+    let name = name.to_owned();
+    match got {
+        None => Err(ModelError::Missing { name, expected }),
+        Some(got) if got != expected => Err(ModelError::Shape { name, expected, got: got.to_vec() }),
+        Some(_) => Ok(()),
+    }
+}
+
+/// A copy of a table with zeros in the rows `ids`.
+fn without_rows(table: &Tensor, ids: &[u32]) -> Result<Tensor> {
+    let mut keep = vec![1f32; table.dim(0)?];
+    ids.iter().for_each(|&id| keep[id as usize] = 0.0);
+    table.broadcast_mul(&Tensor::from_vec(keep, (table.dim(0)?, 1), table.device())?)
 }

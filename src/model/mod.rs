@@ -1,17 +1,27 @@
-//! The decoder: Llama family, positions and visibility from the layout, Hugging Face form on disk.
+//! The decoder: Llama, Qwen2 and Qwen3, positions and visibility from the layout, Hugging Face form on disk.
 
+mod adapter;
 mod attention;
 mod config;
 mod decoder;
 mod gguf;
+mod network;
+mod parameters;
+mod peft;
 mod pretrained;
+mod projection;
+mod rope;
 mod tag_rows;
 mod weights;
 
-pub use config::Config;
-pub use decoder::{CacheWrite, Decoder, KvCache, parameter_shapes};
+pub use adapter::{Adapter, LoraConfig};
+pub use config::{Config, Family};
+pub use decoder::{CacheWrite, Decoder, KvCache, Precision};
 pub use gguf::{GgufModel, read_gguf};
+pub use parameters::{PROJECTIONS, parameter_shapes};
 pub use pretrained::{EMBEDDED, Pretrained};
+pub use projection::Weight;
+pub use rope::{RopeScaling, Yarn};
 pub use tag_rows::{NewRow, add_rows};
 pub use weights::{Weights, load, save};
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use candle_core::{DType, Device};
 
-use super::{Decoder, ModelError, NewRow, add_rows, gguf, weights};
+use super::peft::{self, ADAPTER_CONFIG, PeftConfig};
+use super::{Config, Decoder, LoraConfig, ModelError, NewRow, Precision, add_rows, gguf, weights};
 use crate::prompt::{ChatTemplate, Controls, Message, Tokenizer};
 
 /// Name under which the embedded base model is asked for.
@@ -26,7 +27,8 @@ pub struct Pretrained {
 }
 
 impl Pretrained {
-    /// The model that `name` stands for: `embedded`, a GGUF file, or a folder in Hugging Face form.
+    /// A model to run: `embedded`, a folder in Hugging Face form, an adapter in PEFT's form, or a GGUF file, whose
+    /// quantised weights stay so.
     pub fn open(name: &str, device: &Device) -> Result<Self, ModelError> {
         let path = Path::new(name);
         if name == EMBEDDED {
@@ -34,16 +36,27 @@ impl Pretrained {
         } else if path.is_dir() {
             Self::from_folder(path, device)
         } else if path.is_file() {
-            Self::from_gguf(path, device)
+            Self::from_gguf(path)
         } else {
             Err(ModelError::NotFound { name: name.into() })
         }
+    }
+
+    /// A model to train: as [`Pretrained::open`], but quantised weights are dequantised.
+    pub fn open_to_train(name: &str, device: &Device) -> Result<Self, ModelError> {
+        let model = Self::open(name, device)?;
+        if !model.decoder.vars().is_empty() {
+            return Ok(model);
+        }
+        let decoder = Decoder::new(model.decoder.config().clone(), &model.decoder.weights()?)?;
+        Ok(Self { decoder, ..model })
     }
 
     /// The base model that is compiled into the program (made by `recipes/countdown/base.toml`).
     pub fn embedded(device: &Device) -> Result<Self, ModelError> {
         let broken = |reason: String| ModelError::Config { path: EMBEDDED.into(), reason };
         let config = serde_json::from_str(CONFIG).map_err(|e| broken(e.to_string()))?;
+        let config = Config::from_json(config).map_err(broken)?;
         let weights = candle_core::safetensors::load_buffer(WEIGHTS, device)?;
         let decoder = Decoder::new(config, &weights.into_iter().collect())?;
         let tokenizer = Tokenizer::characters();
@@ -51,18 +64,44 @@ impl Pretrained {
         Self { decoder, tokenizer, template }.checked()
     }
 
-    /// A folder in Hugging Face form.
+    /// A folder in Hugging Face form, or an adapter in PEFT's.
     pub fn from_folder(folder: &Path, device: &Device) -> Result<Self, ModelError> {
+        if folder.join(ADAPTER_CONFIG).is_file() {
+            return Self::from_adapter(folder, device);
+        }
         let decoder = weights::load(folder, device)?;
         let tokenizer = Tokenizer::load(folder)?;
         let template = ChatTemplate::load(folder, &tokenizer)?;
         Self { decoder, tokenizer, template }.checked()
     }
 
-    /// A GGUF file; its weights are dequantised.
-    pub fn from_gguf(file: &Path, device: &Device) -> Result<Self, ModelError> {
-        let gguf::GgufModel { config, weights, tokenizer, template } = gguf::read_gguf(file, device)?;
-        let decoder = Decoder::new(config, &weights)?;
+    /// An adapter and the base model that it names; the tokenizer and the template are the base's where the adapter
+    /// brings none.
+    fn from_adapter(folder: &Path, device: &Device) -> Result<Self, ModelError> {
+        let peft = PeftConfig::read(folder)?;
+        let base_name = peft::base_path(peft.base(), folder);
+        if Path::new(&base_name).join(ADAPTER_CONFIG).is_file() {
+            let path = folder.join(ADAPTER_CONFIG);
+            let reason = format!("base_model_name_or_path: {base_name} is an adapter too; merge it first");
+            return Err(ModelError::Config { path, reason });
+        }
+        let base = Self::open_to_train(&base_name, device)?;
+        let decoder = peft::load(base.decoder, peft, folder)?;
+        let (mut tokenizer, mut template) = (base.tokenizer, base.template);
+        if folder.join("tokenizer.json").is_file() {
+            tokenizer = Tokenizer::load(folder)?;
+        }
+        let own = ChatTemplate::load(folder, &tokenizer)?;
+        if own.source().is_some() {
+            template = own;
+        }
+        Self { decoder, tokenizer, template }.checked()
+    }
+
+    /// A GGUF file; its quantised weights stay so.
+    pub fn from_gguf(file: &Path) -> Result<Self, ModelError> {
+        let gguf::GgufModel { config, weights, tokenizer, template } = gguf::read_gguf(file)?;
+        let decoder = Decoder::fixed(config, weights)?;
         Self { decoder, tokenizer, template }.checked()
     }
 
@@ -71,9 +110,23 @@ impl Pretrained {
         if ids > rows { Err(ModelError::Vocabulary { rows, ids }) } else { Ok(self) }
     }
 
-    /// Writes the folder that [`Pretrained::from_folder`] reads; the weights as `dtype`.
+    /// Writes the folder that [`Pretrained::from_folder`] reads, the weights as `dtype`: an adapter alone where the model
+    /// has one, else the whole model.
     pub fn save(&self, folder: &Path, dtype: DType) -> Result<(), ModelError> {
+        match self.decoder.adapter() {
+            Some(adapter) => peft::save(&self.decoder, adapter, folder, dtype)?,
+            None => weights::save(&self.decoder, folder, dtype)?,
+        }
+        self.save_text(folder)
+    }
+
+    /// As [`Pretrained::save`], with an adapter merged into the weights.
+    pub fn save_merged(&self, folder: &Path, dtype: DType) -> Result<(), ModelError> {
         weights::save(&self.decoder, folder, dtype)?;
+        self.save_text(folder)
+    }
+
+    fn save_text(&self, folder: &Path) -> Result<(), ModelError> {
         self.tokenizer.save(folder)?;
         self.template.save(folder)?;
         Ok(())
@@ -92,6 +145,19 @@ impl Pretrained {
             self.decoder = add_rows(&self.decoder, &rows, seed)?;
         }
         Ok(())
+    }
+
+    /// Gives the model a new adapter, which with the rows of the tags (if it has them) is what is trained from now on.
+    /// `base` is the name under which the adapter's files will refer to the model.
+    pub fn with_lora(self, lora: &LoraConfig, base: &str, seed: u64) -> Result<Self, ModelError> {
+        let tags = self.tokenizer.controls()?.tags;
+        let decoder = self.decoder.with_lora(lora, tags.as_ref().map_or(&[], |ids| ids), base, seed)?;
+        Ok(Self { decoder, ..self })
+    }
+
+    /// The same model, computing in `precision`.
+    pub fn with_precision(self, precision: Precision) -> Result<Self, ModelError> {
+        Ok(Self { decoder: self.decoder.with_precision(precision)?, ..self })
     }
 
     /// The tokens that open the answer to a problem: the chat template with one user message.

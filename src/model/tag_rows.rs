@@ -8,7 +8,7 @@ use candle_core::{Result, Tensor};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::decoder::{EMBEDDING, HEAD};
+use super::parameters::{EMBEDDING, HEAD};
 use super::{Config, Decoder, ModelError};
 
 /// A token that the model has not seen.
@@ -24,7 +24,7 @@ pub fn add_rows(decoder: &Decoder, rows: &[NewRow], seed: u64) -> std::result::R
     let mut config = decoder.config().clone();
     let needed = rows.iter().map(|r| r.id as usize + 1).max().unwrap_or(0);
     config.vocab_size = config.vocab_size.max(needed);
-    let mut weights = decoder.weights();
+    let mut weights = decoder.weights()?;
     // One stream for both tables: the head's noise is not the embedding's.
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     for name in [EMBEDDING, HEAD] {

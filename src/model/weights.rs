@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use candle_core::{DType, Device, Tensor};
 
+use super::parameters::{HEAD, parameter_shapes};
 use super::{Config, Decoder, ModelError};
 
 /// Tensors by name.
@@ -13,16 +14,31 @@ pub type Weights = BTreeMap<String, Tensor>;
 const SINGLE: &str = "model.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 
-/// Reads a model folder (`config.json` and weights) as f32.
+/// Reads a model folder (`config.json` and weights in any float type) as f32.
 pub fn load(folder: &Path, device: &Device) -> Result<Decoder, ModelError> {
     let config = Config::read(&folder.join("config.json"))?;
     let mut weights = Weights::new();
     for file in files(folder)? {
-        let tensors = candle_core::safetensors::load(&file, device)
-            .map_err(|e| ModelError::Weights { path: file.clone(), reason: e.to_string() })?;
-        weights.extend(tensors);
+        weights.extend(read(&file)?);
     }
-    Decoder::new(config, &weights)
+    let shapes = parameter_shapes(&config);
+    let known: BTreeSet<&str> = shapes.iter().map(|(name, _)| name.as_str()).collect();
+    // Old files hold the rotary frequencies, and some a copy of a tied head.
+    let harmless = |name: &str| name.ends_with("rotary_emb.inv_freq") || name == HEAD;
+    if let Some(name) = weights.keys().find(|name| !known.contains(name.as_str()) && !harmless(name)) {
+        let family = config.model_type.name();
+        let reason = format!("tensor {name}: not a part of the {family} decoder that config.json describes");
+        return Err(ModelError::Weights { path: folder.into(), reason });
+    }
+    let moved = weights.into_iter().map(|(name, tensor)| Ok((name, tensor.to_device(device)?)));
+    Decoder::new(config, &moved.collect::<Result<_, ModelError>>()?)
+}
+
+/// The tensors of one file.
+pub(super) fn read(path: &Path) -> Result<Weights, ModelError> {
+    let tensors = candle_core::safetensors::load(path, &Device::Cpu)
+        .map_err(|e| ModelError::Weights { path: path.into(), reason: e.to_string() })?;
+    Ok(tensors.into_iter().collect())
 }
 
 fn files(folder: &Path) -> Result<Vec<PathBuf>, ModelError> {
@@ -37,7 +53,11 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, ModelError> {
     let text =
         std::fs::read_to_string(&path).map_err(|source| ModelError::Read { path: path.clone(), source })?;
     shards(&text)
-        .map(|names| names.into_iter().map(|name| folder.join(name)).collect())
+        .map(|names| names.into_iter().map(|name| folder.join(name)).collect::<Vec<_>>())
+        .and_then(|files| match files.iter().find(|file| !file.is_file()) {
+            Some(file) => Err(format!("weight_map: {} is missing", file.display())),
+            None => Ok(files),
+        })
         .map_err(|reason| ModelError::Weights { path, reason })
 }
 
@@ -56,25 +76,25 @@ fn shards(index: &str) -> Result<BTreeSet<String>, String> {
 
 /// Writes `config.json` and `model.safetensors`, the tensors as `dtype`.
 pub fn save(decoder: &Decoder, folder: &Path, dtype: DType) -> Result<(), ModelError> {
-    let write = |path: PathBuf, text: String| {
-        std::fs::write(&path, text).map_err(|source| ModelError::Read { path, source })
-    };
     std::fs::create_dir_all(folder).map_err(|source| ModelError::Read { path: folder.into(), source })?;
     let path = folder.join("config.json");
     let mut config = serde_json::to_value(decoder.config())
         .map_err(|e| ModelError::Config { path: path.clone(), reason: e.to_string() })?;
     config["torch_dtype"] = if dtype == DType::BF16 { "bfloat16" } else { "float32" }.into();
-    write(path, format!("{config:#}\n"))?;
-    let path = folder.join(SINGLE);
-    let tensors: Vec<(String, Tensor)> = decoder
-        .weights()
+    std::fs::write(&path, format!("{config:#}\n")).map_err(|source| ModelError::Read { path, source })?;
+    self::write(&folder.join(SINGLE), decoder.weights()?, dtype)
+}
+
+/// Writes a file of tensors as `dtype`.
+pub(super) fn write(path: &Path, tensors: Weights, dtype: DType) -> Result<(), ModelError> {
+    let tensors: Vec<(String, Tensor)> = tensors
         .into_iter()
-        .map(|(n, t)| Ok((n, t.to_dtype(dtype)?)))
+        .map(|(name, tensor)| Ok((name, tensor.to_dtype(dtype)?)))
         .collect::<Result<_, ModelError>>()?;
     // transformers refuses a file without this entry.
     let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
-    safetensors::serialize_to_file(tensors, Some(metadata), &path)
-        .map_err(|e| ModelError::Weights { path, reason: e.to_string() })
+    safetensors::serialize_to_file(tensors, Some(metadata), path)
+        .map_err(|e| ModelError::Weights { path: path.into(), reason: e.to_string() })
 }
 
 #[cfg(test)]

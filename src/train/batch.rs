@@ -132,8 +132,8 @@ impl MicroBatch {
 
     /// Log-probability and entropy of every action, `[actions, 2]`, differentiable.
     pub fn log_probs(&self, decoder: &Decoder, controls: &Arc<Controls>) -> Result<Tensor> {
-        let hidden = decoder.hidden(&self.tokens, &self.positions, &self.visibility, None)?;
-        self.read_out(&hidden, decoder, controls)
+        let (hidden, head) = decoder.trained(&self.tokens, &self.positions, &self.visibility)?;
+        self.read_out(&hidden, &head, controls)
     }
 
     /// The same without gradient, as vectors: (log-probabilities, entropies).
@@ -142,13 +142,13 @@ impl MicroBatch {
         decoder: &Decoder,
         controls: &Arc<Controls>,
     ) -> Result<(Vec<f32>, Vec<f32>)> {
-        let hidden = decoder.hidden_frozen(&self.tokens, &self.positions, &self.visibility)?;
-        columns(&self.read_out(&hidden, decoder, controls)?)
+        let hidden = decoder.hidden(&self.tokens, &self.positions, &self.visibility, None)?;
+        columns(&self.read_out(&hidden, &decoder.head()?, controls)?)
     }
 
-    fn read_out(&self, hidden: &Tensor, decoder: &Decoder, controls: &Arc<Controls>) -> Result<Tensor> {
+    fn read_out(&self, hidden: &Tensor, head: &Tensor, controls: &Arc<Controls>) -> Result<Tensor> {
         let ids = Tensor::from_slice(&self.predictors, self.predictors.len(), hidden.device())?;
-        kernels::log_prob(&hidden.index_select(&ids, 0)?, decoder.head(), &self.draws, controls)
+        kernels::log_prob(&hidden.index_select(&ids, 0)?, head, &self.draws, controls)
     }
 }
 

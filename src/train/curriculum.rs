@@ -222,7 +222,9 @@ fn sampling(recipe: &Recipe, structure: Option<Structure>) -> SamplingParams {
 
 /// The base model of a recipe.
 pub fn open_base(recipe: &Recipe, device: &Device) -> Result<Pretrained> {
-    let Some(init) = &recipe.model.init else { return Ok(Pretrained::open(&recipe.model.path, device)?) };
+    let Some(init) = &recipe.model.init else {
+        return Ok(Pretrained::open_to_train(&recipe.model.path, device)?);
+    };
     let tokenizer = Tokenizer::characters();
     let decoder = Decoder::random(&init.config(tokenizer.vocab_size()), recipe.seed)?;
     let template = ChatTemplate::plain(&tokenizer);
@@ -248,8 +250,7 @@ fn stage_start(
     device: &Device,
 ) -> Result<Decoder> {
     if done == 0 {
-        let now = &session.model.decoder;
-        return Ok(Decoder::new(now.config().clone(), &now.weights())?);
+        return Ok(session.model.decoder.copy()?);
     }
     let start = match id.steps_before {
         0 => open_arm_base(recipe, arm, device)?,

@@ -137,7 +137,7 @@ pub fn sequence(
         model.tokenizer.encode_response(&row.response).map_err(|e| ModelError::from(e).to_string())?;
     let structure = structure.unwrap_or(Structure::Causal);
     let parsed = parse(&prompt, &response, controls, structure).map_err(|e| e.to_string())?;
-    let limit = model.decoder.config().max_position_embeddings;
+    let limit = model.decoder.config().position_limit();
     match parsed.layout.positions().iter().max() {
         Some(&last) if last as usize >= limit => {
             Err(format!("position {last} is beyond the model's limit {limit}"))

@@ -83,7 +83,7 @@ pub fn grpo(
                 seen.add(&loss, &scored, &data, clip, mini == 0)?;
             }
             if !sequences.is_empty() {
-                let norm = optim.step(&session.model.decoder, &gradients, &config.optim, lr)?;
+                let norm = optim.step(&mut session.model.decoder, &gradients, &config.optim, lr)?;
                 grad_norm = grad_norm.max(norm);
             }
         }

@@ -119,7 +119,7 @@ impl AdamW {
     /// Takes one step at learning rate `lr` and returns the gradient's norm before clipping.
     pub fn step(
         &mut self,
-        decoder: &Decoder,
+        decoder: &mut Decoder,
         grads: &Gradients,
         config: &OptimConfig,
         lr: f64,
@@ -151,6 +151,7 @@ impl AdamW {
             };
             adamw(var, grad, &self.moments[name], &step)?;
         }
+        decoder.refresh()?;
         Ok(norm)
     }
 

@@ -49,7 +49,7 @@ pub fn sft(
             actions += part.log_probs.len();
         }
         let lr = config.optim.rate(step, config.steps);
-        let grad_norm = optim.step(&session.model.decoder, &gradients, &config.optim, lr)?;
+        let grad_norm = optim.step(&mut session.model.decoder, &gradients, &config.optim, lr)?;
         let tokens: usize = batch.sequences.iter().map(|s| s.tokens.len()).sum();
         let seconds = started.elapsed().as_secs_f64();
         let mut metrics = StepMetrics::new(stage, step);
