@@ -68,7 +68,7 @@ fn smollm2_knows_the_capital_of_france() {
         eprintln!("skipped: {} is missing (scripts/fetch-smollm2 fetches it)", file.display());
         return;
     }
-    let model = Pretrained::open(&file.to_string_lossy(), &Device::Cpu).unwrap();
+    let model = Pretrained::open_to_train(&file.to_string_lossy(), &Device::Cpu).unwrap();
     let prompt = model.prompt("What is the capital of France?").unwrap();
     let controls = model.controls().unwrap();
     let params = SamplingParams { temperature: 0.0, max_response_tokens: 24, ..SamplingParams::default() };

@@ -3,13 +3,13 @@
 
 use candle_core::{Tensor, Var};
 use parallel_r1::layout::Structure;
-use parallel_r1::model::{Config, Decoder};
+use parallel_r1::model::{Decoder, Precision};
 use parallel_r1::train::batch::{MicroBatch, Sequence, columns};
 use parallel_r1::train::loss::{ActionData, Clip, policy_loss};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::toys::{FORK_JOIN, configs, controls, decoder, demonstration, flat, prompt};
+use super::toys::{FORK_JOIN, adapted, configs, controls, decoder, demonstration, flat, prompt};
 
 /// How much of the entropy is in the loss, so that its gradient is tested too.
 const ENTROPY: f64 = 0.1;
@@ -73,12 +73,11 @@ fn derivative(var: &Var, direction: &[f32], step: f64, f: &dyn Fn() -> f64) -> f
     (4.0 * narrow - wide) / 3.0
 }
 
-fn check(config: &Config, seed: u64) {
-    let model = decoder(config, seed, 8.0);
+fn check(model: &Decoder, seed: u64) {
     let micro = MicroBatch::new(&sequences(), 0..4).unwrap();
-    let data = data(&micro, &model);
-    let whole = loss(&micro, &model, &data);
-    let written_out = loss_f64(&micro, &model, &data);
+    let data = data(&micro, model);
+    let whole = loss(&micro, model, &data);
+    let written_out = loss_f64(&micro, model, &data);
     assert!((f64::from(whole.to_scalar::<f32>().unwrap()) - written_out).abs() < 1e-5);
     let grads = whole.backward().unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -94,9 +93,10 @@ fn check(config: &Config, seed: u64) {
             let expected: f64 = grad.iter().zip(&direction).map(|(g, d)| f64::from(*g) * f64::from(*d)).sum();
             let size = flat(var).iter().map(|x| x * x).sum::<f32>().sqrt();
             let step = (0.02 * f64::from(size)).min(0.02 / f64::from(norm));
-            let got = derivative(var, &direction, step, &|| loss_f64(&micro, &model, &data));
-            let gap = (got - expected).abs() / f64::from(norm);
-            assert!(gap < 1e-3, "{name}: {got:e} by differences, {expected:e} by the gradient");
+            let got = derivative(var, &direction, step, &|| loss_f64(&micro, model, &data));
+            // The second term is what f32 leaves of small differences.
+            let allowed = 1e-3 * f64::from(norm) + 3e-5;
+            assert!((got - expected).abs() < allowed, "{name}: {got:e} by differences, {expected:e} by the gradient");
         }
     }
 }
@@ -104,6 +104,29 @@ fn check(config: &Config, seed: u64) {
 #[test]
 fn every_variable_has_a_gradient_that_agrees_with_finite_differences() {
     for (seed, config) in configs().iter().enumerate() {
-        check(config, seed as u64);
+        check(&decoder(config, seed as u64, 8.0), seed as u64);
+    }
+}
+
+#[test]
+fn so_has_every_variable_of_an_adapter() {
+    for (seed, config) in configs().iter().enumerate().filter(|(seed, _)| seed % 3 < 2) {
+        check(&adapted(decoder(config, seed as u64, 8.0), seed as u64), seed as u64);
+    }
+}
+
+#[test]
+fn bfloat16_gradients_are_those_of_f32_up_to_rounding() {
+    let model = decoder(&configs()[5], 5, 4.0);
+    let micro = MicroBatch::new(&sequences(), 0..4).unwrap();
+    let data = data(&micro, &model);
+    let rounded = model.copy().unwrap().with_precision(Precision::Bf16).unwrap();
+    let [exact, rough] = [&model, &rounded].map(|model| loss(&micro, model, &data).backward().unwrap());
+    for (name, var) in model.vars() {
+        let (exact, rough) = (flat(exact.get(var).unwrap()), flat(rough.get(&rounded.vars()[name]).unwrap()));
+        let norm = |x: &[f32]| x.iter().map(|x| x * x).sum::<f32>().sqrt();
+        let gap: Vec<f32> = exact.iter().zip(&rough).map(|(a, b)| a - b).collect();
+        assert!(norm(&gap) < 0.1 * norm(&exact), "{name}: {} of {}", norm(&gap), norm(&exact));
+        assert!(norm(&gap) > 0.0, "{name}: nothing was rounded");
     }
 }

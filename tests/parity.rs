@@ -7,7 +7,7 @@ use std::sync::Arc;
 use candle_core::Tensor;
 use parallel_r1::engine::{EngineOptions, EngineStats, Finish, Request, SamplingParams, Trace};
 use parallel_r1::layout::{Role, Structure};
-use parallel_r1::model::Decoder;
+use parallel_r1::model::{Decoder, Precision};
 use parallel_r1::prompt::tags::{Control, Controls, Grammar, Tag};
 use parallel_r1::train::batch::{MicroBatch, Sequence, columns, split};
 use parallel_r1::train::loss::{ActionData, Clip, policy_loss};
@@ -15,7 +15,7 @@ use parallel_r1::train::optim::Gradients;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::toys::{configs, controls, decoder, distance, flat, requests, sample};
+use super::toys::{adapted, configs, controls, decoder, distance, flat, requests, sample};
 
 /// In f32, over sums of up to some hundred terms.
 const TOLERANCE: f32 = 1e-4;
@@ -155,6 +155,31 @@ fn parity_of_recorded_and_trained_log_probabilities() {
         assert!(mean_gap < f64::from(TOLERANCE), "seed {seed}: entropies {entropy} and {}", stats.entropy);
     }
     coverage.check();
+}
+
+#[test]
+fn parity_with_adapters_and_in_bfloat16() {
+    for seed in 0..28 {
+        let mut case = Case::random(seed);
+        let precision = if seed % 4 < 2 { Precision::Bf16 } else { Precision::F32 };
+        let plain = case.decoder.copy().unwrap();
+        let decoder = if seed % 2 == 0 { adapted(case.decoder, seed) } else { case.decoder };
+        case.decoder = decoder.with_precision(precision).unwrap();
+        let (traces, _) = case.traces();
+        let mut moved = 0f32;
+        for (trace, trained) in traces.iter().zip(case.trained(&traces)) {
+            for (token, (log_prob, _)) in trained.into_iter().enumerate().filter(|(i, _)| trace.sampled[*i]) {
+                let gap = (trace.logprobs[token] - log_prob).abs();
+                assert!(gap < TOLERANCE, "seed {seed}, {precision:?}, token {token}: off by {gap}");
+            }
+        }
+        case.decoder = plain;
+        for (trace, trained) in traces.iter().zip(case.trained(&traces)) {
+            let gaps = trace.logprobs.iter().zip(trained).map(|(ours, (other, _))| (ours - other).abs());
+            moved = moved.max(gaps.filter(|gap| gap.is_finite()).fold(0.0, f32::max));
+        }
+        assert!(seed % 4 == 3 || moved > 1e-3, "seed {seed}: adapter and rounding change nothing ({moved})");
+    }
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use parallel_r1::model::{LoraConfig, Precision};
 use parallel_r1::train::metrics::StepMetrics;
+use parallel_r1::train::recipe::Recipe;
 
 use super::digits::{Records, recipe, run};
 
@@ -35,16 +37,34 @@ fn checkpoint(run: &Path, step: usize) -> BTreeMap<String, Vec<u8>> {
 #[test]
 fn a_run_stopped_in_both_stages_and_resumed_ends_bit_for_bit_the_same() {
     let folder = tempfile::tempdir().unwrap();
-    let recipe = recipe(folder.path(), &SHORT);
+    stop_and_resume(&recipe(folder.path(), &SHORT), folder.path());
+}
 
+#[test]
+fn so_does_a_run_that_trains_an_adapter_in_bfloat16() {
+    let folder = tempfile::tempdir().unwrap();
+    let plain = recipe(folder.path(), &["arms.0.stages.0.sft.steps=30", "arms.0.stages.1.grpo.steps=0"]);
+    run(&plain, &folder.path().join("base"), &mut Records::default()).unwrap();
+    let base = folder.path().join("base/checkpoints/parallel/step-30");
+    let mut recipe = recipe(folder.path(), &SHORT);
+    recipe.model.init = None;
+    recipe.model.path = base.to_string_lossy().into_owned();
+    recipe.model.lora = Some(LoraConfig { r: 4, ..LoraConfig::default() });
+    recipe.model.precision = Precision::Bf16;
+    stop_and_resume(&recipe, folder.path());
+    let last = checkpoint(&folder.path().join("whole"), 35);
+    assert!(last.contains_key("adapter_model.safetensors") && !last.contains_key("model.safetensors"));
+}
+
+fn stop_and_resume(recipe: &Recipe, folder: &Path) {
     let mut whole = Records::default();
-    let whole_run = folder.path().join("whole");
-    let whole_summary = run(&recipe, &whole_run, &mut whole).unwrap();
+    let whole_run = folder.join("whole");
+    let whole_summary = run(recipe, &whole_run, &mut whole).unwrap();
     let norms = whole.of("explore", "grad_norm");
     assert!(norms[..2].iter().any(|&norm| norm > 0.0), "GRPO learned nothing before the stop: {norms:?}");
     assert!(norms[2..].iter().any(|&norm| norm > 0.0), "GRPO learned nothing after the stop: {norms:?}");
 
-    let parts_run = folder.path().join("parts");
+    let parts_run = folder.join("parts");
     let mut steps = Vec::new();
     for (stop_after, begins) in [
         (Some(13), vec![("imitate", 0)]),
@@ -52,7 +72,7 @@ fn a_run_stopped_in_both_stages_and_resumed_ends_bit_for_bit_the_same() {
         (None, vec![("explore", 2)]),
     ] {
         let mut part = Records { stop_after, ..Records::default() };
-        let summary = run(&recipe, &parts_run, &mut part);
+        let summary = run(recipe, &parts_run, &mut part);
         assert_eq!(summary.is_some(), stop_after.is_none());
         let begun: Vec<(&str, usize)> = part.begun.iter().map(|(stage, first)| (&**stage, *first)).collect();
         assert_eq!(begun, begins);

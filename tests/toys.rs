@@ -5,7 +5,7 @@ use std::sync::Arc;
 use candle_core::Tensor;
 use parallel_r1::engine::{Engine, EngineOptions, EngineStats, Request, SamplingParams, Trace};
 use parallel_r1::layout::{Structure, parse};
-use parallel_r1::model::{Config, Decoder, Weights};
+use parallel_r1::model::{Config, Decoder, Family, LoraConfig, RopeScaling, Weights, Yarn};
 use parallel_r1::prompt::{AllowedSet, Control, Controls};
 use parallel_r1::train::batch::Sequence;
 
@@ -18,7 +18,7 @@ pub(crate) fn controls() -> Arc<Controls> {
 }
 
 /// Shapes that take different ways through the kernels: grouped queries or not, head widths that fill vector
-/// registers or don't, heads wider than the model, tied and untied output heads.
+/// registers or don't, heads wider than the model, tied and untied output heads, the three families, scaled positions.
 pub(crate) fn configs() -> Vec<Config> {
     let llama = |hidden, inner, layers, heads| Config::llama(VOCAB, hidden, inner, layers, heads);
     vec![
@@ -31,18 +31,49 @@ pub(crate) fn configs() -> Vec<Config> {
             tie_word_embeddings: false,
             ..llama(20, 28, 1, 6)
         },
+        Config::tiny(VOCAB).of_family(Family::Qwen2),
+        Config { head_dim: Some(16), tie_word_embeddings: false, ..Config::tiny(VOCAB) }
+            .of_family(Family::Qwen3),
+        Config {
+            attention_bias: true,
+            mlp_bias: true,
+            rope_scaling: Some(RopeScaling::Yarn(Yarn {
+                factor: 4.0,
+                original_max_position_embeddings: Some(32),
+                ..Yarn::default()
+            })),
+            ..Config::tiny(VOCAB)
+        },
     ]
 }
 
 /// A random model with its matrices `scale` times as large as usual, so that what a token sees decides what it
-/// predicts. (As they are, all distributions are nearly flat, and a test that sees nothing would pass.)
+/// predicts. (As they are, all distributions are nearly flat, and a test that sees nothing would pass.) Vectors (norms,
+/// biases) vary by element.
 pub(crate) fn decoder(config: &Config, seed: u64, scale: f64) -> Decoder {
     let weights = Decoder::random(config, seed).unwrap().weights().unwrap();
     let scaled = weights.into_iter().map(|(name, tensor)| {
-        let tensor = if tensor.rank() > 1 { (tensor * scale).unwrap() } else { tensor };
+        let tensor = if tensor.rank() > 1 { (tensor * scale).unwrap() } else { varied(&tensor) };
         (name, tensor)
     });
     Decoder::new(config.clone(), &scaled.collect::<Weights>()).unwrap()
+}
+
+fn varied(vector: &Tensor) -> Tensor {
+    let waves = (0..vector.elem_count()).map(|i| 0.2 * (1.7 * i as f32 + 0.3).sin()).collect::<Vec<_>>();
+    (vector + Tensor::from_vec(waves, vector.shape(), vector.device()).unwrap()).unwrap()
+}
+
+/// The same model with an adapter that changes something, and trainable rows of the tags.
+pub(crate) fn adapted(decoder: Decoder, seed: u64) -> Decoder {
+    let lora = LoraConfig { r: 3, lora_alpha: 6.0, ..LoraConfig::default() };
+    let mut decoder = decoder.with_lora(&lora, &[0, 1, 2, 3, 4, 5], "toy", seed).unwrap();
+    for (_, var) in decoder.vars().iter().filter(|(name, _)| name.contains("lora_B")) {
+        let data = (0..var.elem_count()).map(|i| 0.1 * (i as f32 * 0.7).sin()).collect::<Vec<_>>();
+        var.set(&Tensor::from_vec(data, var.shape(), var.device()).unwrap()).unwrap();
+    }
+    decoder.refresh().unwrap();
+    decoder
 }
 
 /// A prompt of `len` tokens, tags among them, which are inert there.

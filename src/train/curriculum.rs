@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use candle_core::Device;
@@ -134,7 +134,7 @@ pub fn train(recipe: &Recipe, run: &RunFolder, sinks: &mut dyn Sink, device: &De
     for (index, arm) in recipe.arms.iter().enumerate() {
         let newest = run.newest(arm)?;
         let model = match &newest {
-            Some((folder, _)) => Pretrained::from_folder(folder, device)?,
+            Some((folder, _)) => open_checkpoint(recipe, folder, device)?,
             None => open_arm_base(recipe, arm, device)?,
         };
         let mut session = Session {
@@ -223,21 +223,30 @@ fn sampling(recipe: &Recipe, structure: Option<Structure>) -> SamplingParams {
 /// The base model of a recipe.
 pub fn open_base(recipe: &Recipe, device: &Device) -> Result<Pretrained> {
     let Some(init) = &recipe.model.init else {
-        return Ok(Pretrained::open_to_train(&recipe.model.path, device)?);
+        let base = Pretrained::open_to_train(&recipe.model.path, device)?;
+        return Ok(base.with_precision(recipe.model.precision)?);
     };
     let tokenizer = Tokenizer::characters();
     let decoder = Decoder::random(&init.config(tokenizer.vocab_size()), recipe.seed)?;
     let template = ChatTemplate::plain(&tokenizer);
-    Ok(Pretrained { decoder, tokenizer, template })
+    Ok(Pretrained { decoder, tokenizer, template }.with_precision(recipe.model.precision)?)
 }
 
-/// The base model as an arm starts from it: with the tags if it has a structure.
+/// A checkpoint of a run: a whole model, or an adapter of the base model.
+fn open_checkpoint(recipe: &Recipe, folder: &Path, device: &Device) -> Result<Pretrained> {
+    Ok(Pretrained::from_folder(folder, device)?.with_precision(recipe.model.precision)?)
+}
+
+/// The base model as an arm starts from it: with the tags if it has a structure, with an adapter if one is trained.
 fn open_arm_base(recipe: &Recipe, arm: &Arm, device: &Device) -> Result<Pretrained> {
     let mut base = open_base(recipe, device)?;
     if arm.structure.is_some() {
         base.add_tags(recipe.seed)?;
     }
-    Ok(base)
+    if let Some(lora) = &recipe.model.lora {
+        base = base.with_lora(lora, &recipe.model.path, recipe.seed)?;
+    }
+    Ok(base.with_precision(recipe.model.precision)?)
 }
 
 /// The weights at the start of a stage of which `done` steps are done.
@@ -254,7 +263,7 @@ fn stage_start(
     }
     let start = match id.steps_before {
         0 => open_arm_base(recipe, arm, device)?,
-        steps => Pretrained::from_folder(&session.run.at_step(&arm.name, steps), device)?,
+        steps => open_checkpoint(recipe, &session.run.at_step(&arm.name, steps), device)?,
     };
     Ok(start.decoder)
 }

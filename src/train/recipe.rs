@@ -17,7 +17,7 @@ use crate::data::countdown::{CountdownSource, ParallelOptions, SequentialOptions
 use crate::data::{Problem, load_problems};
 use crate::engine::{EngineOptions, SamplingParams};
 use crate::layout::Structure;
-use crate::model::{Config, EMBEDDED};
+use crate::model::{Config, EMBEDDED, LoraConfig, Precision};
 use crate::reward::RewardConfig;
 
 /// A whole recipe.
@@ -49,6 +49,11 @@ pub struct Recipe {
 pub struct ModelSource {
     /// `embedded`, a folder in Hugging Face form, or a GGUF file.
     pub path: String,
+    /// In what forward and backward passes compute, here and in the engine. Trained weights are f32 either way.
+    pub precision: Precision,
+    /// Train an adapter (and the tags' rows) beside the fixed model instead of the whole model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lora: Option<LoraConfig>,
     /// Start from random weights instead, with the character tokenizer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub init: Option<InitConfig>,
@@ -56,7 +61,7 @@ pub struct ModelSource {
 
 impl Default for ModelSource {
     fn default() -> Self {
-        Self { path: EMBEDDED.into(), init: None }
+        Self { path: EMBEDDED.into(), precision: Precision::F32, lora: None, init: None }
     }
 }
 

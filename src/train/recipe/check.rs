@@ -77,6 +77,12 @@ impl Recipe {
         if let Some(init) = &self.model.init {
             init.config(1).check().map_err(below("model.init"))?;
         }
+        if let Some(lora) = &self.model.lora {
+            lora.check().map_err(below("model.lora"))?;
+            if self.model.init.is_some() {
+                return Err("model.lora: needs an existing model beside it; remove `model.init`".into());
+            }
+        }
         if self.arms.is_empty() {
             return Err("arms: expected at least one, got none".into());
         }
