@@ -71,7 +71,10 @@ def make(name, out, models):
         gap = (torch.tensor(bare["logits"]) - torch.tensor(case["logits"])).abs().max()
         assert gap > 0.5, f"{name}: the adapter hardly changes a logit"
     folder = out / name
-    adapted.peft_config["default"].base_model_name_or_path = f"../../models/{base_name}"
+    config = adapted.peft_config["default"]
+    config.base_model_name_or_path = f"../../models/{base_name}"
+    if isinstance(config.target_modules, set):  # whose order differs from run to run
+        config.target_modules = sorted(config.target_modules)
     # Only the rows: peft would store whole tables beside them when it sees that they have grown.
     adapted.save_pretrained(folder, save_embedding_layers=False)
     (folder / "README.md").unlink(missing_ok=True)

@@ -29,11 +29,13 @@ SIZES = dict(
     eos_token_id=2,
 )
 # Few heads, but wide ones: eight frequencies, so that each kind of scaling has some to keep, to blend and to slow down.
-WIDE_HEADS = dict(intermediate_size=32, num_attention_heads=2, num_key_value_heads=1, head_dim=16)
+WIDE_HEADS = dict(intermediate_size=32, num_attention_heads=2, num_key_value_heads=1)
 
 
 def scaled(rope_type, **settings):
-    return dict(WIDE_HEADS, tie_word_embeddings=True, rope={"rope_type": rope_type, "rope_theta": 1e3, **settings})
+    return dict(
+        WIDE_HEADS, tie_word_embeddings=True, rope={"rope_type": rope_type, "rope_theta": 1e3, **settings}
+    )
 
 
 PLAIN = {"rope_type": "default", "rope_theta": 5e4}
@@ -44,18 +46,36 @@ FAMILIES = {
     "llama-linear": ("Llama", scaled("linear", factor=4.0)),
     "llama-llama3": (
         "Llama",
-        scaled("llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=48),
+        scaled(
+            "llama3",
+            factor=8.0,
+            low_freq_factor=1.0,
+            high_freq_factor=4.0,
+            original_max_position_embeddings=48,
+        ),
     ),
     "llama-yarn": ("Llama", scaled("yarn", **YARN)),
-    "llama-yarn-factors": ("Llama", scaled("yarn", **YARN, attention_factor=1.25, beta_fast=2.0, beta_slow=0.25)),
+    "llama-yarn-factors": (
+        "Llama",
+        scaled("yarn", **YARN, attention_factor=1.25, beta_fast=2.0, beta_slow=0.25),
+    ),
     "llama-yarn-mscale": ("Llama", scaled("yarn", **YARN, mscale=2.0, mscale_all_dim=0.5, truncate=False)),
     "llama-biased": ("Llama", dict(attention_bias=True, mlp_bias=True, tie_word_embeddings=True)),
     "llama-f16": ("Llama", dict(tie_word_embeddings=True, dtype=torch.float16)),
     "qwen2": ("Qwen2", dict(tie_word_embeddings=True)),
     # As Qwen2.5's model card says to read long texts: the limit of positions stays that of the unscaled model.
-    "qwen2-yarn": ("Qwen2", {**scaled("yarn", **YARN), "max_position_embeddings": 32, "head_dim": None}),
+    "qwen2-yarn": ("Qwen2", {**scaled("yarn", **YARN), "max_position_embeddings": 32}),
     "qwen2-bf16": ("Qwen2", dict(tie_word_embeddings=False, dtype=torch.bfloat16)),
-    "qwen3": ("Qwen3", dict(tie_word_embeddings=False, num_attention_heads=3, num_key_value_heads=1, head_dim=16, shards="40KB")),
+    "qwen3": (
+        "Qwen3",
+        dict(
+            tie_word_embeddings=False,
+            num_attention_heads=3,
+            num_key_value_heads=1,
+            head_dim=16,
+            shards="40KB",
+        ),
+    ),
     # More rows than the tokenizer has ids.
     "qwen3-tied": ("Qwen3", dict(tie_word_embeddings=True, vocab_size=96, head_dim=8)),
 }
@@ -66,10 +86,10 @@ def build(kind, settings, seed):
     """A model with random weights, biases and norms, in eager float32."""
     settings = {**SIZES, **settings}
     rope = settings.pop("rope", PLAIN)
-    if settings.get("head_dim", 0) is None:
-        del settings["head_dim"]
     config = getattr(transformers, kind + "Config")(rope_parameters=dict(rope), **settings)
-    model = getattr(transformers, kind + "ForCausalLM")._from_config(config, attn_implementation="eager").float()
+    model = (
+        getattr(transformers, kind + "ForCausalLM")._from_config(config, attn_implementation="eager").float()
+    )
     torch.manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -88,9 +108,21 @@ def opened(folder):
 def watched(model):
     """Parameters whose gradients are recorded, one of each kind."""
     wanted = ["embed_tokens.weight", "lm_head.weight", "model.norm.weight"]
-    wanted += ["layers.0.self_attn.q_proj.weight", "layers.1.self_attn.k_proj.bias", "layers.0.self_attn.v_proj.bias"]
-    wanted += ["layers.0.self_attn.o_proj.bias", "layers.1.self_attn.q_norm.weight", "layers.0.self_attn.k_norm.weight"]
-    wanted += ["layers.0.input_layernorm.weight", "layers.1.mlp.down_proj.weight", "layers.0.mlp.up_proj.bias"]
+    wanted += [
+        "layers.0.self_attn.q_proj.weight",
+        "layers.1.self_attn.k_proj.bias",
+        "layers.0.self_attn.v_proj.bias",
+    ]
+    wanted += [
+        "layers.0.self_attn.o_proj.bias",
+        "layers.1.self_attn.q_norm.weight",
+        "layers.0.self_attn.k_norm.weight",
+    ]
+    wanted += [
+        "layers.0.input_layernorm.weight",
+        "layers.1.mlp.down_proj.weight",
+        "layers.0.mlp.up_proj.bias",
+    ]
     return [name for name, _ in model.named_parameters() if any(name.endswith(w) for w in wanted)]
 
 

@@ -38,7 +38,7 @@ def laid_out(segments):
         for parent in parents:
             ancestors |= places[parent][1] | set(places[parent][0])
         own = list(range(len(positions), len(positions) + length))
-        for i, token in enumerate(own):
+        for i in range(length):
             positions.append(start + i)
             sees.append(ancestors | set(own[: i + 1]))
         places.append((own, ancestors))
@@ -91,8 +91,17 @@ def loss_and_gradients(model, tokens, names):
 def gradient(name, grad, tokens):
     """Two rows of it (of a table of tokens: rows of tokens that occur), its largest entry and its norm."""
     grad = grad.reshape(-1, grad.shape[-1])
-    rows = sorted(set(tokens))[:2] if grad.shape[0] > 1 and "layers" not in name else list(range(grad.shape[0]))[:2]
-    return {"rows": rows, "values": short(grad[rows]), "largest": short(grad.abs().max()), "norm": short(grad.norm())}
+    rows = (
+        sorted(set(tokens))[:2]
+        if grad.shape[0] > 1 and "layers" not in name
+        else list(range(grad.shape[0]))[:2]
+    )
+    return {
+        "rows": rows,
+        "values": short(grad[rows]),
+        "largest": short(grad.abs().max()),
+        "norm": short(grad.norm()),
+    }
 
 
 def greedy(model, prompt, count):
