@@ -11,14 +11,14 @@ import shutil
 import sys
 
 import families
+import harness
 import measure
 import peft
 import torch
 
 TARGETS = dict(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj", "down_proj"])
-TAGS = ["<Parallel>", "</Parallel>", "<Path>", "</Path>", "<Summary>", "</Summary>"]
 LAST = [61, 62, 63]
-GROWN = list(range(families.VOCABULARY, families.VOCABULARY + len(TAGS)))
+GROWN = list(range(families.VOCABULARY, families.VOCABULARY + len(harness.TAGS)))
 # Name, base, settings; `grown` adds the tags to the tokenizer and rows for them to the base.
 ADAPTERS = {
     "qwen2-lora": ("qwen2", TARGETS),
@@ -80,7 +80,7 @@ def make(name, out, models):
     (folder / "README.md").unlink(missing_ok=True)
     if grown:
         tokenizer = families.tokenizer()
-        tokenizer.add_tokens(TAGS)
+        tokenizer.add_tokens(harness.TAGS)
         tokenizer.save_pretrained(folder)
     made_by = {**families.made_by("adapters.py"), "peft": peft.__version__}
     families.write(folder / "expected.json", {"made_by": made_by, "base": base_name, "cases": [case]})
