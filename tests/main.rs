@@ -3,10 +3,12 @@
 
 #![allow(clippy::unwrap_used)] // a test may panic
 
+mod adapters;
 mod engine;
 mod golden;
 mod gradients;
 mod learns;
+mod model_errors;
 mod order;
 mod parity;
 mod resume;
