@@ -55,7 +55,7 @@ fn logits(model: &Pretrained, tokens: &[u32], all: bool) -> Result<Value, Box<dy
     let mut layout = Layout::default();
     layout.push(Role::Prompt, &[], tokens.len());
     let visibility = Arc::new(layout.visibility());
-    let hidden = model.decoder.hidden_frozen(tokens, &layout.positions(), &visibility)?;
+    let hidden = model.decoder.hidden(tokens, &layout.positions(), &visibility, None)?;
     let rows: Vec<Vec<f32>> = model.decoder.logits(&hidden)?.to_vec2()?;
     Ok(if all { json!(rows) } else { json!(rows.last()) })
 }

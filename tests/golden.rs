@@ -94,8 +94,11 @@ impl Case {
         let predictors = self.tokens.len() - 1;
         let draw = |&token: &u32| Draw { token, allowed: AllowedSet::ALL, temperature: 1.0 };
         let draws = Arc::new(self.tokens[1..].iter().map(draw).collect());
-        let rows = self.hidden(model).narrow(0, 0, predictors).unwrap();
-        let scored = log_prob(&rows, model.head(), &draws, &Arc::new(Controls::default())).unwrap();
+        let layout = self.layout();
+        let visibility = Arc::new(layout.visibility());
+        let (hidden, head) = model.trained(&self.tokens, &layout.positions(), &visibility).unwrap();
+        let rows = hidden.narrow(0, 0, predictors).unwrap();
+        let scored = log_prob(&rows, &head, &draws, &Arc::new(Controls::default())).unwrap();
         scored.narrow(1, 0, 1).unwrap().mean_all().unwrap().neg().unwrap()
     }
 }
