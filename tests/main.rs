@@ -6,10 +6,12 @@
 mod engine;
 mod golden;
 mod gradients;
+mod hub;
 mod learns;
 mod order;
 mod parity;
 mod resume;
 
 mod digits;
+mod hub_server;
 mod toys;

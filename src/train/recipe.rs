@@ -484,7 +484,7 @@ mod tests {
             SMOKE,
             &[
                 "model.path=org/model",
-                "evaluation.files=[\"org/rows\", \"org/more/test.jsonl@v1\", \"here/rows.jsonl\", \"src\"]",
+                "evaluation.files=[\"org/rows\", \"org/more/test.jsonl@v1\", \"here/here.jsonl\", \"src\"]",
             ],
         )
         .unwrap();
