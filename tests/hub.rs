@@ -183,6 +183,26 @@ fn a_server_without_ranges_sends_the_file_again() {
 }
 
 #[test]
+fn a_busy_hub_is_asked_again_and_otherwise_done_without() {
+    let (server, hub, _folder) = hub();
+    let bytes = put_large(&server);
+    server.with(|state| state.busy = 1);
+    assert!(message(&hub, Kind::Model, LARGE).contains("can't be reached: answered 503"));
+    // It gets out of breath while it sends the file.
+    server.with(|state| state.cuts = vec![1000]);
+    let place = hub.fetch(Kind::Model, LARGE, &mut |event| {
+        if matches!(event, Event::Download { done: 0, .. }) {
+            server.with(|state| state.busy = 3);
+        }
+    });
+    let place = place.unwrap();
+    assert!(std::fs::read(&place).unwrap() == bytes);
+    assert_eq!(server.with(|state| state.busy), 0);
+    server.with(|state| state.busy = 1);
+    assert_eq!(fetch(&hub, Kind::Model, LARGE).unwrap(), place);
+}
+
+#[test]
 fn a_damaged_file_is_not_kept() {
     let (server, hub, _folder) = hub();
     let bytes = put_large(&server);
@@ -224,7 +244,7 @@ fn what_the_hub_does_not_have_is_named() {
         ),
         ("org/large@v2", r#"model "org/large" has no revision "v2""#),
         ("org/large/q5.gguf", r#"model "org/large" has no file "q5.gguf" (revision main)"#),
-        ("org/large", "holds 1 files; name one, as in `org/large/q4.gguf`"),
+        ("org/large", "name one of its files, as in `org/large/q4.gguf`: q4.gguf"),
         ("embedded", "has the form `org/name`"),
     ] {
         let message = message(&hub, Kind::Model, name);
@@ -247,6 +267,6 @@ fn a_data_set_is_its_only_table_or_the_one_that_is_named() {
     }
     server.put("datasets/org/sums", "test.jsonl", rows);
     let several = message(&hub, Kind::DataSet, "org/sums");
-    assert!(several.contains("holds 2 files") && several.contains("test.jsonl"), "{several}");
+    assert!(several.contains("name one of its files") && several.contains("test.jsonl"), "{several}");
     assert!(message(&hub, Kind::Model, "org/sums").contains("no such repository"));
 }

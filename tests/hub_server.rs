@@ -32,6 +32,8 @@ pub(crate) struct State {
     pub(crate) token: Option<String>,
     /// For each of the next large files: how many bytes are sent before the connection is closed.
     pub(crate) cuts: Vec<usize>,
+    /// How many of the next requests are turned away.
+    pub(crate) busy: usize,
     /// Whether ranges are ignored.
     pub(crate) no_ranges: bool,
 }
@@ -132,6 +134,10 @@ fn serve(stream: TcpStream, port: u16, state: &Mutex<State>) -> std::io::Result<
 
 /// The status line with the headers, and the bytes that follow them.
 fn answer(state: &mut State, asked: &Asked, port: u16) -> (String, Vec<u8>) {
+    if state.busy > 0 {
+        state.busy -= 1;
+        return ("503 Service Unavailable\r\nContent-Length: 0".into(), vec![]);
+    }
     let path = asked.path.trim_start_matches('/');
     if let Some(etag) = path.strip_prefix("cdn/") {
         return stored(state, asked, etag);

@@ -86,8 +86,11 @@ impl Cache {
         let path = self.locks.join(format!("{etag}.lock"));
         make_parent(&path)?;
         let file = File::create(&path).map_err(at(&path))?;
-        file.lock().map_err(at(&path))?;
-        Ok(file)
+        match file.lock() {
+            // Some network file systems have no locks.
+            Err(error) if error.kind() != io::ErrorKind::Unsupported => Err(at(&path)(error)),
+            _ => Ok(file),
+        }
     }
 
     /// Makes a blob a file of a commit.

@@ -226,7 +226,9 @@ impl<'a> Client<'a> {
                 request = request.header("range", format!("bytes={from}-"));
             }
             let reply = |reason: String| HubError::Reply { url: url.into(), reason };
-            let request = request.body(()).map_err(|error| reply(format!("can't be asked for: {error}")))?;
+            let request = request
+                .body(())
+                .map_err(|error| reply(format!("the address or the token can't be sent: {error}")))?;
             let response = self.agent.run(request).map_err(passing)?;
             if !response.status().is_redirection() {
                 return Ok(response);

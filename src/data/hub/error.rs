@@ -148,14 +148,14 @@ pub enum HubError {
         /// How much there is.
         got: u64,
     },
-    /// The repository holds several files of which one has to be named.
-    #[error("{kind} {repo:?} holds {} files; name one, as in `{repo}/{}`: {}", files.len(), files[0], shown(files))]
+    /// The repository stands for no file or folder as a whole.
+    #[error("{kind} {repo:?}: name one of its files, as in `{repo}/{}`: {}", files[0], shown(files))]
     Several {
         /// What was looked for.
         kind: Kind,
         /// `org/name`.
         repo: String,
-        /// The files.
+        /// The files, at least one.
         files: Vec<String>,
     },
     /// The repository holds nothing of use.

@@ -144,7 +144,10 @@ mod tests {
         let tables = ["README.md", "data/train.parquet", "test.jsonl"];
         assert_eq!(choose(Kind::DataSet, "a/b", &tables[..2]), Ok(Choice::File(tables[1].into())));
         let error = choose(Kind::DataSet, "a/b", &tables).unwrap_err();
-        assert!(error.contains("holds 2 files") && error.contains("test.jsonl"), "{error}");
+        assert!(
+            error.contains("as in `a/b/data/train.parquet`") && error.contains(", test.jsonl"),
+            "{error}"
+        );
         let error = choose(Kind::DataSet, "a/b/x.jsonl@v2", &tables).unwrap_err();
         assert!(error.contains(r#"has no file "x.jsonl" (revision v2)"#), "{error}");
         let error = choose(Kind::DataSet, "a/b", &tables[..1]).unwrap_err();
