@@ -7,6 +7,7 @@ mod adapters;
 mod engine;
 mod golden;
 mod gradients;
+mod hub;
 mod learns;
 mod model_errors;
 mod order;
@@ -14,4 +15,5 @@ mod parity;
 mod resume;
 
 mod digits;
+mod hub_server;
 mod toys;

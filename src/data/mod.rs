@@ -12,6 +12,7 @@ mod competition;
 pub mod countdown;
 mod error;
 mod gsm8k;
+pub mod hub;
 mod math;
 mod table;
 

@@ -81,7 +81,8 @@ pub enum ModelError {
     },
     /// Neither a folder nor a file nor the embedded model.
     #[error(
-        "model {name:?}: no such folder or file (a folder in Hugging Face form, a .gguf file, or `embedded`)"
+        "model {name:?}: no such folder or file (expected a folder in Hugging Face form, a .gguf file, a name on the \
+         Hub like `org/name` or `org/name/FILE.gguf`, or `embedded`)"
     )]
     NotFound {
         /// What was asked for.

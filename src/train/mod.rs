@@ -17,6 +17,7 @@ pub mod tensorboard;
 use std::path::PathBuf;
 
 use crate::data::DataError;
+use crate::data::hub::HubError;
 use crate::eval::rollout::RolloutError;
 use crate::layout::TargetError;
 use crate::model::ModelError;
@@ -85,6 +86,9 @@ pub enum TrainError {
     /// The data.
     #[error(transparent)]
     Data(#[from] DataError),
+    /// A name on the Hub.
+    #[error(transparent)]
+    Hub(#[from] HubError),
     /// The model.
     #[error(transparent)]
     Model(#[from] ModelError),

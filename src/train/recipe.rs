@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::optim::OptimConfig;
 use super::{Result, TrainError};
 use crate::data::countdown::{CountdownSource, ParallelOptions, SequentialOptions, Split};
+use crate::data::hub::{HubError, Kind, is_name};
 use crate::data::{Problem, load_problems};
 use crate::engine::{EngineOptions, SamplingParams};
 use crate::layout::Structure;
@@ -47,7 +48,7 @@ pub struct Recipe {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelSource {
-    /// `embedded`, a folder in Hugging Face form, or a GGUF file.
+    /// `embedded`, a folder in Hugging Face form, a GGUF file, or a name on the Hub.
     pub path: String,
     /// In what forward and backward passes compute, here and in the engine. Trained weights are f32 either way.
     pub precision: Precision,
@@ -265,7 +266,7 @@ pub struct DemonstrationData {
     /// Searches in parallel paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel: Option<ParallelOptions>,
-    /// A JSONL or Parquet file instead.
+    /// A JSONL or Parquet file instead, here or on the Hub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
     /// The field of the file that holds the response.
@@ -280,7 +281,7 @@ pub struct ProblemData {
     /// Countdown tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub countdown: Option<CountdownSource>,
-    /// A JSONL or Parquet file instead.
+    /// A JSONL or Parquet file instead, here or on the Hub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
     /// Only the first rows of the file.
@@ -299,7 +300,7 @@ pub struct EvaluationConfig {
     /// Countdown tiers, from the test split.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub countdown: Option<CountdownSource>,
-    /// Files of problems, one tier each.
+    /// Files of problems, here or on the Hub, one tier each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<PathBuf>,
 }
@@ -334,21 +335,49 @@ impl Recipe {
 
     fn resolve_files(&mut self, folder: &Path) {
         // Absolute, so that the run can be resumed from any folder.
-        let resolve = |file: &mut PathBuf| {
-            let beside = folder.join(&*file);
-            let found = if beside.exists() || !file.exists() { beside } else { file.clone() };
-            *file = std::path::absolute(&found).unwrap_or(found);
-        };
-        if self.model.path != EMBEDDED {
-            let mut path = PathBuf::from(&self.model.path);
-            resolve(&mut path);
-            self.model.path = path.to_string_lossy().into_owned();
+        self.change_files(&mut |kind, name| {
+            let (file, beside) = (PathBuf::from(name), folder.join(name));
+            let found = match (beside.exists(), file.exists()) {
+                (true, _) => beside,
+                (false, true) => file,
+                (false, false) if is_name(kind, name) => return Ok(file),
+                (false, false) => beside,
+            };
+            Ok(std::path::absolute(&found).unwrap_or(found))
+        })
+        .unwrap_or_else(|never: std::convert::Infallible| match never {});
+    }
+
+    /// The recipe as it runs on this machine: `resolve` says which local file or folder a name on the Hub stands for (and
+    /// returns what is none as it is), as [`Hub::resolve`](crate::data::hub::Hub::resolve) does.
+    pub fn localised(
+        &self,
+        mut resolve: impl FnMut(Kind, &str) -> std::result::Result<PathBuf, HubError>,
+    ) -> Result<Self> {
+        let mut local = self.clone();
+        local.change_files(&mut resolve)?;
+        let recipe = || "the recipe with its files from the Hub".into();
+        local.check().map_err(|reason| TrainError::Recipe { recipe: recipe(), reason })?;
+        Ok(local)
+    }
+
+    /// Replaces each file and folder that the recipe names.
+    fn change_files<E>(
+        &mut self,
+        change: &mut dyn FnMut(Kind, &str) -> std::result::Result<PathBuf, E>,
+    ) -> std::result::Result<(), E> {
+        if self.model.init.is_none() && self.model.path != EMBEDDED {
+            self.model.path = change(Kind::Model, &self.model.path)?.to_string_lossy().into_owned();
         }
-        for stage in self.arms.iter_mut().flat_map(|arm| &mut arm.stages) {
-            stage.sft.iter_mut().filter_map(|s| s.data.file.as_mut()).for_each(resolve);
-            stage.grpo.iter_mut().filter_map(|g| g.data.file.as_mut()).for_each(resolve);
+        let stages = self.arms.iter_mut().flat_map(|arm| &mut arm.stages);
+        let files = stages.flat_map(|stage| {
+            let shown = stage.sft.iter_mut().filter_map(|sft| sft.data.file.as_mut());
+            shown.chain(stage.grpo.iter_mut().filter_map(|grpo| grpo.data.file.as_mut()))
+        });
+        for file in files.chain(self.evaluation.iter_mut().flat_map(|evaluation| &mut evaluation.files)) {
+            *file = change(Kind::DataSet, &file.to_string_lossy())?;
         }
-        self.evaluation.iter_mut().flat_map(|e| &mut e.files).for_each(resolve);
+        Ok(())
     }
 
     /// The test problems of each tier.
@@ -452,6 +481,33 @@ mod tests {
         assert_eq!(recipe.arms[0].stages[0].steps(), 9);
         assert!(Path::new(&recipe.model.path).ends_with("somewhere"), "{}", recipe.model.path);
         assert_eq!(recipe.sampling.path_temperature, Some(0.5));
+    }
+
+    #[test]
+    fn names_on_the_hub_stay_names_until_the_run_starts() {
+        let recipe = parse(
+            SMOKE,
+            &[
+                "model.path=org/model",
+                "evaluation.files=[\"org/rows\", \"org/more/test.jsonl@v1\", \"here/here.jsonl\", \"src\"]",
+            ],
+        )
+        .unwrap();
+        assert_eq!(recipe.model.path, "org/model");
+        let files = &recipe.evaluation.as_ref().unwrap().files;
+        assert_eq!(files[..2], [Path::new("org/rows"), Path::new("org/more/test.jsonl@v1")]);
+        assert!(files[2..].iter().all(|file| file.is_absolute()), "{files:?}");
+        let mut asked = Vec::new();
+        let local = recipe.localised(|kind, name| {
+            asked.push((kind, name.to_owned()));
+            Ok(if is_name(kind, name) { Path::new("/cache").join(name) } else { name.into() })
+        });
+        let local = local.unwrap();
+        assert_eq!(local.model.path, "/cache/org/model");
+        assert_eq!(local.evaluation.unwrap().files[0], Path::new("/cache/org/rows"));
+        assert_eq!(asked[..2], [(Kind::Model, "org/model".into()), (Kind::DataSet, "org/rows".into())]);
+        let twice = recipe.localised(|_, _| Ok("/cache/rows.jsonl".into())).unwrap_err().to_string();
+        assert!(twice.contains("two tiers would be called \"rows\""), "{twice}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Color, Style};
 use parallel_r1::data::DataError;
+use parallel_r1::data::hub::HubError;
 use parallel_r1::engine::EngineError;
 use parallel_r1::eval::rollout::RolloutError;
 use parallel_r1::model::ModelError;
@@ -88,7 +89,9 @@ fn advice(error: &anyhow::Error) -> Advice<'_> {
     let engine = || error.downcast_ref().map(of_engine);
     let model = || error.downcast_ref().map(of_model);
     let data = || error.downcast_ref().map(of_data);
-    train.or_else(rollout).or_else(engine).or_else(model).or_else(data).unwrap_or(Advice::failed(None))
+    let hub = || error.downcast_ref().map(of_hub);
+    let known = train.or_else(rollout).or_else(engine).or_else(model).or_else(data).or_else(hub);
+    known.unwrap_or(Advice::failed(None))
 }
 
 fn of_training(error: &TrainError) -> Advice<'static> {
@@ -110,6 +113,7 @@ fn of_training(error: &TrainError) -> Advice<'static> {
             "`--resume` with a lower learning rate goes on from the checkpoint before it diverged",
         ),
         TrainError::Data(error) => of_data(error),
+        TrainError::Hub(error) => of_hub(error),
         TrainError::Model(error) => of_model(error),
         TrainError::Rollout(error) => of_rollout(error),
         _ => Advice::failed(None),
@@ -154,6 +158,28 @@ fn of_model(error: &ModelError) -> Advice<'static> {
     }
 }
 
+fn of_hub(error: &HubError) -> Advice<'static> {
+    Advice::failed(match error {
+        HubError::Name { .. } | HubError::Repository { .. } => {
+            "give a path, or a name on the Hub like `org/name`, `org/name/FILE` or `org/name@REVISION`"
+        }
+        HubError::Denied { token: false, .. } => {
+            "check the name; for a private or gated repository set HF_TOKEN to a token from the Hub's settings"
+        }
+        HubError::Denied { .. } => {
+            "check the name and HF_TOKEN; a gated repository has to be asked for on its page first"
+        }
+        HubError::Endpoint { .. } => "unset HF_ENDPOINT to ask https://huggingface.co",
+        HubError::Offline { .. } => "unset HF_HUB_OFFLINE once, or point HF_HOME to a cache that has it",
+        HubError::Unreachable { .. } => {
+            "check the path or the network; HF_ENDPOINT names a mirror, HF_HOME a cache that has it"
+        }
+        HubError::BrokenOff { .. } | HubError::Damaged { .. } => "run it again: what has come is kept",
+        HubError::Cache { .. } => "HF_HOME names another place for the cache",
+        _ => return Advice::failed(None),
+    })
+}
+
 const A_ROW: &str = r#"a row is one JSON object on a line of its own, like {"problem": "2 + 2?", "answer": "4"}; rows as published with GSM8K, MATH, AMC, AIME and DAPO are read as well"#;
 
 fn of_data(error: &DataError) -> Advice<'static> {
@@ -163,9 +189,9 @@ fn of_data(error: &DataError) -> Advice<'static> {
         | DataError::Missing { .. }
         | DataError::Wrong { .. }
         | DataError::LongLine { .. } => Advice::failed(A_ROW),
-        DataError::Open { .. } => {
-            Advice::failed("check the path; `countdown:3,4` stands for generated problems of these tiers")
-        }
+        DataError::Open { .. } => Advice::failed(
+            "check the path; `countdown:3,4` stands for generated problems, `org/name` for a data set on the Hub",
+        ),
         DataError::Exhausted { .. } => Advice::failed("lower `--limit` (in a recipe: evaluation.problems)"),
         DataError::Setting { .. } => Advice::misused(None),
         _ => Advice::failed(None),

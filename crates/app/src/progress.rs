@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Elsewhere than on a terminal: a line at each tenth, but not more often than this.
 const BETWEEN_LINES: Duration = Duration::from_secs(2);
@@ -20,14 +20,32 @@ pub(crate) struct Progress {
     task: Option<Task>,
 }
 
+/// What is counted.
+#[derive(Clone, Copy)]
+enum Unit {
+    Things,
+    Bytes,
+}
+
 struct Task {
     label: String,
-    total: usize,
+    unit: Unit,
+    total: u64,
     bar: ProgressBar,
     /// Whether the finished bar is kept on the screen.
     keep: bool,
-    tenth: usize,
+    tenth: u64,
     last_line: Option<Instant>,
+}
+
+impl Task {
+    /// How much is done, as text.
+    fn count(&self, done: u64) -> String {
+        match self.unit {
+            Unit::Things => format!("{done:>0$}/{1}", self.total.to_string().len(), self.total),
+            Unit::Bytes => format!("{} of {}", HumanBytes(done), HumanBytes(self.total)),
+        }
+    }
 }
 
 impl Progress {
@@ -38,39 +56,55 @@ impl Progress {
 
     /// Steps that are worth a record of their own: a bar that stays, a line for the first of them.
     pub(crate) fn steps(&mut self, label: &str, done: usize, total: usize) {
-        self.begin(label, done, total, true);
+        self.begin(label, Unit::Things, done as u64, total as u64, true);
     }
 
     /// Counts of which only the present one matters. Called again and again, it begins when the label changes.
     pub(crate) fn count(&mut self, label: &str, done: usize, total: usize, message: &str) {
+        self.passing(label, Unit::Things, done as u64, total as u64, message);
+    }
+
+    /// The same for bytes.
+    pub(crate) fn bytes(&mut self, label: &str, done: u64, total: u64, message: &str) {
+        self.passing(label, Unit::Bytes, done, total, message);
+    }
+
+    fn passing(&mut self, label: &str, unit: Unit, done: u64, total: u64, message: &str) {
         if self.task.as_ref().is_none_or(|task| task.label != label) {
-            self.begin(label, done, total, false);
+            self.begin(label, unit, done, total, false);
         }
-        self.advance(done, message);
+        self.show(done, message);
         if done == total {
             self.end();
         }
     }
 
-    fn begin(&mut self, label: &str, done: usize, total: usize, keep: bool) {
+    fn begin(&mut self, label: &str, unit: Unit, done: u64, total: u64, keep: bool) {
         self.end();
         let target = if self.terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(total as u64), target).with_position(done as u64);
-        let style =
-            ProgressStyle::with_template("{prefix:32} {bar:20} {pos:>4}/{len:4} {eta:>4}  {wide_msg}");
+        let bar = ProgressBar::with_draw_target(Some(total), target).with_position(done);
+        let template = match unit {
+            Unit::Things => "{prefix:32} {bar:20} {pos:>4}/{len:4} {eta:>4}  {wide_msg}",
+            Unit::Bytes => "{prefix:32} {bar:20} {bytes}/{total_bytes} {bytes_per_sec} {eta:>4}  {wide_msg}",
+        };
+        let style = ProgressStyle::with_template(template);
         bar.set_style(style.expect("the template is valid").progress_chars("━╸─"));
         bar.set_prefix(label.to_owned());
         bar.reset_eta();
         bar.tick();
         let last_line = (!keep).then(Instant::now);
-        self.task = Some(Task { label: label.into(), total, bar, keep, tenth: 0, last_line });
+        self.task = Some(Task { label: label.into(), unit, total, bar, keep, tenth: 0, last_line });
     }
 
     /// So much is done now.
     pub(crate) fn advance(&mut self, done: usize, message: &str) {
+        self.show(done as u64, message);
+    }
+
+    fn show(&mut self, done: u64, message: &str) {
         let Some(task) = &mut self.task else { return };
         task.bar.set_message(message.to_owned());
-        task.bar.set_position(done as u64);
+        task.bar.set_position(done);
         let tenth = 10 * done / task.total.max(1);
         let due = match task.last_line {
             None => true,
@@ -79,8 +113,8 @@ impl Progress {
         if !self.terminal && due {
             task.tenth = tenth;
             task.last_line = Some(Instant::now());
-            let (seconds, width) = (self.started.elapsed().as_secs(), task.total.to_string().len());
-            let line = format!("{seconds:>5} s  {:32} {done:>width$}/{}  {message}", task.label, task.total);
+            let seconds = self.started.elapsed().as_secs();
+            let line = format!("{seconds:>5} s  {:32} {}  {message}", task.label, task.count(done));
             eprintln!("{}", line.trim_end());
         }
     }

@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used)] // a test may panic
 
+// The server that the library's tests use as well.
+#[path = "../../../tests/hub_server.rs"]
+mod hub_server;
+
 use std::path::Path;
 
 use assert_cmd::Command;
@@ -10,6 +14,8 @@ use predicates::prelude::*;
 use predicates::str::{contains, is_match};
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
+
+use hub_server::Server;
 
 fn command(arguments: &[&str]) -> Command {
     let mut command = cargo_bin_cmd!("parallel-r1");
@@ -82,6 +88,48 @@ fn a_model_that_is_not_there_is_named() {
     std::fs::remove_file(folder.path().join("model.safetensors")).unwrap();
     fails(&mut command(&["generate", "--model", path, "hello"]), "no model.safetensors");
     fails(&mut command(&["generate", "--model", "nowhere", "hello"]), "no such folder or file");
+}
+
+/// A name on the Hub stands for a model or a data set everywhere; the second time without the Hub.
+#[test]
+fn names_on_the_hub_are_fetched_and_kept() {
+    let (server, folder) = (Server::start(), tempdir().unwrap());
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    command(&["model", "export", "embedded", &path("model")]).assert().success();
+    for file in std::fs::read_dir(path("model")).unwrap().map(Result::unwrap) {
+        let bytes = std::fs::read(file.path()).unwrap();
+        server.put("models/org/model", file.file_name().to_str().unwrap(), &bytes);
+    }
+    server.put("datasets/org/rows", "test.jsonl", b"{\"problem\": \"3 7 12 = 45\", \"answer\": \"45\"}\n");
+    let on_hub = |arguments: &[&str], token: &str| {
+        let mut command = command(arguments);
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("HF_")) {
+            command.env_remove(name);
+        }
+        command.env("HF_ENDPOINT", server.endpoint()).env("HF_HOME", path("hf")).env("HF_TOKEN", token);
+        command.current_dir(folder.path());
+        command
+    };
+    server.with(|state| state.token = Some("right".into()));
+    let eval = ["eval", "--model", "org/model", "--data", "org/rows", "--max-tokens", "8", "--json"];
+    fails(&mut on_hub(&eval, "wrong"), "data set \"org/rows\": http://127.0.0.1");
+    let loading = contains("download org/model").and(contains("of ")).and(contains("\u{1b}").not());
+    on_hub(&eval, "right").assert().success().stderr(loading);
+
+    server.asked();
+    let again = json(on_hub(&eval, "right").env("HF_HUB_OFFLINE", "1"));
+    assert_eq!(again["problems"], 1);
+    assert!(server.asked().is_empty());
+    fails(&mut on_hub(&["generate", "--model", "org/none", "1"], "right"), "no such folder or file here");
+
+    // A run trains on what the names stand for, and its recipe keeps the names.
+    let recipe = "[model]\npath = \"org/model\"\n[[arms]]\nname = \"a\"\n[[arms.stages]]\nname = \"s\"\n\
+        [arms.stages.sft]\nsteps = 1\nbatch_size = 1\ndata = { file = \"org/rows\", response_field = \"answer\" }\n";
+    std::fs::write(path("recipe.toml"), recipe).unwrap();
+    on_hub(&["train", "recipe.toml", "--out", "run"], "right").assert().success();
+    let kept: toml::Table = std::fs::read_to_string(path("run/recipe.toml")).unwrap().parse().unwrap();
+    assert_eq!(kept["model"]["path"].as_str(), Some("org/model"));
+    assert_eq!(kept["arms"][0]["stages"][0]["sft"]["data"]["file"].as_str(), Some("org/rows"));
 }
 
 #[test]

@@ -1,17 +1,16 @@
 //! `eval`: measures a model.
 
 use std::io::{Write, stdout};
-use std::path::Path;
 
 use parallel_r1::data::countdown::{Split, Tier, problems};
+use parallel_r1::data::hub::Kind;
 use parallel_r1::data::{Problem, load_problems};
 use parallel_r1::engine::EngineOptions;
 use parallel_r1::eval::{Evaluation, evaluate};
-use parallel_r1::model::Pretrained;
 
-use super::DEVICE;
 use super::generate::print_json;
 use crate::failure::Failure;
+use crate::hub;
 use crate::progress::Progress;
 use crate::sampling::{Defaults, SamplingArgs, positive};
 use crate::table::percent;
@@ -31,10 +30,11 @@ const GENERATED: usize = 100;
     parallel-r1 eval --data countdown:3,4 --samples 4\n  \
     parallel-r1 eval --model MODEL.gguf --data gsm8k_test.jsonl --limit 20 --json")]
 pub(crate) struct Args {
-    /// A folder in Hugging Face form, a GGUF file, or `embedded`
+    /// A folder in Hugging Face form, a GGUF file, `org/name` on the Hugging Face Hub, or `embedded`
     #[arg(long, value_name = "M", default_value = parallel_r1::model::EMBEDDED)]
     model: String,
-    /// A .jsonl or .parquet file, or `countdown:3,4`: generated test problems of these tiers
+    /// A .jsonl or .parquet file, `org/name` or `org/name/FILE` on the Hugging Face Hub, or `countdown:3,4`: generated test
+    /// problems of these tiers
     #[arg(long, value_name = "FILE")]
     data: String,
     /// Responses to each problem, K
@@ -53,7 +53,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let problems = self.problems()?;
-        let model = Pretrained::open(&self.model, &DEVICE)?;
+        let model = hub::open(&self.model)?;
         let params = self.sampling.params(&model, &self.model, DEFAULTS)?;
         let mut progress = Progress::new();
         let mut count = |done, total| progress.count("responses", done, total, "");
@@ -74,7 +74,7 @@ impl Args {
 
     fn problems(&self) -> anyhow::Result<Vec<Problem>> {
         let Some(tiers) = generated(&self.data) else {
-            let mut rows = load_problems(Path::new(&self.data))?;
+            let mut rows = load_problems(&hub::resolve(Kind::DataSet, &self.data)?)?;
             rows.truncate(self.limit.unwrap_or(usize::MAX));
             return Ok(rows);
         };

@@ -6,9 +6,10 @@ use anyhow::Context;
 use parallel_r1::engine::{Engine, EngineOptions, Request, SamplingParams, Trace};
 use parallel_r1::model::Pretrained;
 
-use super::{DEVICE, votes};
+use super::votes;
 use crate::branches::{Live, Printer};
 use crate::failure::Failure;
+use crate::hub;
 use crate::response::Response;
 use crate::sampling::{Defaults, SamplingArgs, positive};
 
@@ -32,7 +33,7 @@ const LONGEST_PROMPT: u64 = 1 << 20;
 pub(crate) struct Args {
     /// What to answer; `-` reads it from stdin
     prompt: String,
-    /// A folder in Hugging Face form, a GGUF file, or `embedded`
+    /// A folder in Hugging Face form, a GGUF file, `org/name` on the Hugging Face Hub, or `embedded`
     #[arg(long, value_name = "M", default_value = parallel_r1::model::EMBEDDED)]
     model: String,
     /// Take the prompt as it is, without the model's chat template
@@ -57,7 +58,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let prompt = self.prompt()?;
-        let model = Pretrained::open(&self.model, &DEVICE)?;
+        let model = hub::open(&self.model)?;
         let defaults = if self.votes.is_some() { MANY } else { ONE };
         let params = self.sampling.params(&model, &self.model, defaults)?;
         let tokens = match self.raw {

@@ -11,7 +11,7 @@ use candle_core::Device;
 use clap::{Parser, Subcommand};
 
 /// Where models run.
-const DEVICE: Device = Device::Cpu;
+pub(crate) const DEVICE: Device = Device::Cpu;
 
 /// Teaches language models to think in parallel, and runs them so.
 #[derive(Parser)]

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 
 use candle_core::DType;
 use clap::{Subcommand, ValueEnum};
-use parallel_r1::model::Pretrained;
 
-use super::DEVICE;
 use crate::failure::Failure;
+use crate::hub;
 
 /// Work on model folders
 #[derive(clap::Args)]
@@ -29,7 +28,7 @@ enum Command {
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  parallel-r1 model export runs/base/checkpoints/base/step-6000 my-model")]
 struct Export {
-    /// The model: a folder, a GGUF file, or `embedded`
+    /// The model: a folder, a GGUF file, `org/name` on the Hugging Face Hub, or `embedded`
     #[arg(value_name = "FOLDER")]
     model: String,
     /// Where to write it
@@ -63,7 +62,7 @@ impl Export {
                 "name another folder",
             ));
         }
-        let model = Pretrained::open(&self.model, &DEVICE)?;
+        let model = hub::open(&self.model)?;
         let dtype = match self.dtype {
             WeightType::Bf16 => DType::BF16,
             WeightType::F32 => DType::F32,

@@ -14,6 +14,7 @@ use parallel_r1::train::{Result, TrainError};
 use super::DEVICE;
 use super::generate::print_json;
 use crate::failure::Failure;
+use crate::hub;
 use crate::interrupt::Interrupt;
 use crate::lock::Lock;
 use crate::progress::Progress;
@@ -90,6 +91,8 @@ impl Args {
             let text = std::fs::read_to_string(&finished)?;
             return serde_json::from_str(&text).with_context(|| finished.display().to_string());
         }
+        // Before the run folder has anything in it; the recipe in it keeps the names.
+        let local = recipe.localised(hub::resolve)?;
         let run = RunFolder::open(out, recipe, self.resume)?;
         eprintln!("run folder {}", out.display());
         let mut watch = Watch {
@@ -100,7 +103,7 @@ impl Args {
             progress: Progress::new(),
             interrupt: Interrupt::listen()?,
         };
-        let result = curriculum::train(recipe, &run, &mut watch, &DEVICE);
+        let result = curriculum::train(&local, &run, &mut watch, &DEVICE);
         drop(watch);
         match result {
             Err(TrainError::Cancelled) => Err(Failure::error(
