@@ -235,7 +235,13 @@ impl Config {
         if !json.is_object() {
             return Err("expected a JSON object".into());
         }
-        Family::named(json["model_type"].as_str()).map_err(|e| format!("model_type: {e}"))?;
+        let family = Family::named(json["model_type"].as_str()).map_err(|e| format!("model_type: {e}"))?;
+        if let Some(classes) = json["architectures"].as_array().filter(|classes| !classes.is_empty())
+            && !classes.iter().any(|class| class == family.architecture())
+        {
+            let (expected, got) = (family.architecture(), &json["architectures"]);
+            return Err(format!("architectures: expected {expected:?}, got {got}"));
+        }
         refuse_strangers(&json)?;
         rope::to_one_form(&mut json)?;
         let config: Self = serde_json::from_value(json).map_err(|e| e.to_string())?;
@@ -308,6 +314,7 @@ mod tests {
                 r#"{"model_type": "gpt2"}"#,
                 "model_type: expected one of \"llama\", \"qwen2\", \"qwen3\", got \"gpt2\"",
             ),
+            (r#"{"architectures": ["LlamaForSequenceClassification"]}"#, "architectures: expected"),
             (r#"{"hidden_size": 0}"#, "hidden_size"),
             (r#"{"vocab_size": 99999999999}"#, "vocab_size"),
             (r#"{"num_key_value_heads": 3}"#, "num_key_value_heads"),

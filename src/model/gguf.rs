@@ -12,7 +12,7 @@ mod scaling;
 mod tests;
 mod tokenizer;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,6 +24,7 @@ use candle_core::{Device, Tensor};
 
 use self::metadata::Metadata;
 use super::config::Family;
+use super::info::Stored;
 use super::parameters::{EMBEDDING, HEAD, NORM, parameter_shapes};
 use super::projection::Weight;
 use super::{Config, ModelError};
@@ -44,29 +45,59 @@ pub struct GgufModel {
 
 /// Reads a GGUF file.
 pub fn read_gguf(path: &Path) -> Result<GgufModel, ModelError> {
-    let open = |source| ModelError::Read { path: path.into(), source };
-    let wrong = |reason: String| ModelError::Config { path: path.into(), reason };
-    let mut file = BufReader::new(File::open(path).map_err(open)?);
-    // candle divides by the file's `general.alignment` without looking at it.
-    let content = catch_unwind(AssertUnwindSafe(|| Content::read(&mut file)))
-        .map_err(|_| wrong("general.alignment: expected a positive number".into()))?
-        .map_err(|e| wrong(e.to_string()))?;
-
-    let metadata = Metadata(&content.metadata);
-    let config = config(&content, &mut file).map_err(wrong)?;
-    let tokenizer = tokenizer::tokenizer(&metadata).map_err(wrong)?;
-    if tokenizer.vocab_size() > config.vocab_size {
-        let (rows, tokens) = (config.vocab_size, tokenizer.vocab_size());
-        return Err(wrong(format!("tokenizer.ggml.tokens: expected at most {rows} tokens, got {tokens}")));
-    }
-    let template = match metadata.text("tokenizer.chat_template").map_err(wrong)? {
-        Some(source) => ChatTemplate::new(source, &tokenizer)
-            .map_err(|e| wrong(format!("tokenizer.chat_template: {e}")))?,
-        None => ChatTemplate::plain(&tokenizer),
-    };
+    let Head { content, mut file, config, tokenizer, template } = Head::read(path)?;
     let weights = weights(&content, &mut file, &config)
         .map_err(|reason| ModelError::Weights { path: path.into(), reason })?;
     Ok(GgufModel { config, weights, tokenizer, template })
+}
+
+/// What a file says before its weights.
+pub(super) fn describe(path: &Path) -> Result<(Config, Tokenizer, ChatTemplate, Stored), ModelError> {
+    let Head { content, config, tokenizer, template, .. } = Head::read(path)?;
+    let mut stored = Stored::default();
+    for info in content.tensor_infos.values() {
+        let blocks = info.shape.elem_count() / info.ggml_dtype.block_size();
+        *stored.tensors.entry(format!("{:?}", info.ggml_dtype)).or_default() += 1;
+        stored.bytes += (blocks * info.ggml_dtype.type_size()) as u64;
+    }
+    Ok((config, tokenizer, template, stored))
+}
+
+/// Everything but the weights.
+struct Head {
+    content: Content,
+    file: BufReader<File>,
+    config: Config,
+    tokenizer: Tokenizer,
+    template: ChatTemplate,
+}
+
+impl Head {
+    fn read(path: &Path) -> Result<Self, ModelError> {
+        let open = |source| ModelError::Read { path: path.into(), source };
+        let wrong = |reason: String| ModelError::Config { path: path.into(), reason };
+        let mut file = BufReader::new(File::open(path).map_err(open)?);
+        // candle divides by the file's `general.alignment` without looking at it.
+        let content = catch_unwind(AssertUnwindSafe(|| Content::read(&mut file)))
+            .map_err(|_| wrong("general.alignment: expected a positive number".into()))?
+            .map_err(|e| wrong(e.to_string()))?;
+
+        let metadata = Metadata(&content.metadata);
+        let config = config(&content, &mut file).map_err(wrong)?;
+        let tokenizer = tokenizer::tokenizer(&metadata).map_err(wrong)?;
+        if tokenizer.vocab_size() > config.vocab_size {
+            let (rows, tokens) = (config.vocab_size, tokenizer.vocab_size());
+            return Err(wrong(format!("tokenizer.ggml.tokens: expected at most {rows} tokens, got {tokens}")));
+        }
+        let template = match metadata.text("tokenizer.chat_template").map_err(wrong)? {
+            Some(source) => ChatTemplate::new(source, &tokenizer)
+                .map_err(|e| wrong(format!("tokenizer.chat_template: {e}")))?,
+            None => ChatTemplate::plain(&tokenizer),
+        };
+        check_tensors(&content, &config)
+            .map_err(|reason| ModelError::Weights { path: path.into(), reason })?;
+        Ok(Self { content, file, config, tokenizer, template })
+    }
 }
 
 /// The configuration, in the words of `config.json`.
@@ -120,28 +151,36 @@ fn config(content: &Content, file: &mut BufReader<File>) -> Result<Config, Strin
     Ok(config)
 }
 
-/// Reads the tensors that the configuration asks for.
+/// The file holds the tensors that the configuration asks for, in their shapes, and no others.
+fn check_tensors(content: &Content, config: &Config) -> Result<(), String> {
+    let shapes: BTreeMap<String, Vec<usize>> =
+        parameter_shapes(config).into_iter().map(|(name, shape)| (gguf_name(&name), shape)).collect();
+    let known = |name: &str| shapes.contains_key(name) || name == scaling::FACTORS;
+    if let Some(extra) = content.tensor_infos.keys().find(|name| !known(name)) {
+        let family = config.model_type.name();
+        return Err(format!("tensor {extra}: not a part of the {family} decoder that this program runs"));
+    }
+    for (name, shape) in shapes {
+        match content.tensor_infos.get(&name).map(|info| info.shape.dims()) {
+            None => return Err(format!("tensor {name} is missing (expected shape {shape:?})")),
+            Some(got) if got != shape => {
+                return Err(format!("tensor {name}: expected shape {shape:?}, got {got:?}"));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Reads the tensors that the configuration asks for; their sizes have been checked, so they cannot overflow.
 fn weights(
     content: &Content,
     file: &mut BufReader<File>,
     config: &Config,
 ) -> Result<BTreeMap<String, Weight>, String> {
-    let shapes = parameter_shapes(config);
-    let expected: Vec<String> = shapes.iter().map(|(name, _)| gguf_name(name)).collect();
-    let known: HashSet<&str> = expected.iter().map(String::as_str).chain([scaling::FACTORS]).collect();
-    if let Some(extra) = content.tensor_infos.keys().find(|name| !known.contains(name.as_str())) {
-        let family = config.model_type.name();
-        return Err(format!("tensor {extra}: not a part of the {family} decoder that this program runs"));
-    }
     let mut weights = BTreeMap::new();
-    for ((name, shape), stored) in shapes.into_iter().zip(expected) {
-        let Some(info) = content.tensor_infos.get(&stored) else {
-            return Err(format!("tensor {stored} is missing (expected shape {shape:?})"));
-        };
-        // Checked before reading: the sizes of a checked configuration cannot overflow.
-        if info.shape.dims() != shape {
-            return Err(format!("tensor {stored}: expected shape {shape:?}, got {:?}", info.shape.dims()));
-        }
+    for (name, _) in parameter_shapes(config) {
+        let stored = gguf_name(&name);
         let weight = content
             .tensor(file, &stored, &Device::Cpu)
             .and_then(|tensor| weight(&tensor, interleaved_heads(&name, config)))

@@ -5,6 +5,7 @@ mod attention;
 mod config;
 mod decoder;
 mod gguf;
+mod info;
 mod network;
 mod parameters;
 mod peft;
@@ -18,7 +19,9 @@ pub use adapter::{Adapter, LoraConfig};
 pub use config::{Config, Family};
 pub use decoder::{CacheWrite, Decoder, KvCache, Precision};
 pub use gguf::{GgufModel, read_gguf};
+pub use info::{Info, Memory};
 pub use parameters::{PROJECTIONS, parameter_shapes};
+pub use peft::adapter_base;
 pub use pretrained::{EMBEDDED, Pretrained};
 pub use projection::Weight;
 pub use rope::{RopeScaling, Yarn};
@@ -96,6 +99,9 @@ pub enum ModelError {
         /// Ids of the tokenizer.
         ids: usize,
     },
+    /// A base model that an adapter names could not be fetched.
+    #[error(transparent)]
+    Hub(#[from] crate::data::hub::HubError),
     /// The tokenizer is damaged or lacks something.
     #[error(transparent)]
     Tokenizer(#[from] crate::prompt::tokenizer::TokenizerError),

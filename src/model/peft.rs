@@ -13,12 +13,13 @@ use super::adapter::{Adapter, rows_variable};
 use super::parameters::{EMBEDDING, HEAD, PROJECTIONS, projection, projection_shape};
 use super::projection::Weight;
 use super::weights::{self, Weights};
-use super::{Config, Decoder, ModelError};
+use super::{Config, Decoder, EMBEDDED, ModelError};
+use crate::data::hub::{Hub, Kind};
 use crate::prompt::file;
 
 /// The configuration of an adapter; a folder with this file is one.
 pub(super) const ADAPTER_CONFIG: &str = "adapter_config.json";
-const ADAPTER_WEIGHTS: &str = "adapter_model.safetensors";
+pub(super) const ADAPTER_WEIGHTS: &str = "adapter_model.safetensors";
 /// What PEFT puts in front of all names.
 const PREFIX: &str = "base_model.model.";
 const MAX_BYTES: u64 = 16 << 20;
@@ -141,9 +142,6 @@ fn is_end_of(name: &str, end: &str) -> bool {
 pub(super) fn load(base: Decoder, peft: PeftConfig, folder: &Path) -> Result<Decoder, ModelError> {
     let path = folder.join(ADAPTER_WEIGHTS);
     let wrong = |reason: String| ModelError::Weights { path: path.clone(), reason };
-    if base.adapter().is_some() {
-        return Err(wrong("its base model is an adapter too; merge that first (`model export`)".into()));
-    }
     let (mut config, mut fixed) = base.into_fixed();
     let rows = peft
         .rows(config.tie_word_embeddings)
@@ -279,11 +277,28 @@ pub(super) fn save(
     weights::write(&folder.join(ADAPTER_WEIGHTS), tensors, dtype)
 }
 
-/// Opens the base of an adapter: `base` as it stands, or as a path seen from the adapter's folder.
-pub(super) fn base_path(base: &str, folder: &Path) -> String {
+/// The name of the base model of an adapter in `folder`; `None` of a folder that holds no adapter.
+pub fn adapter_base(folder: &Path) -> Result<Option<String>, ModelError> {
+    if !folder.join(ADAPTER_CONFIG).is_file() {
+        return Ok(None);
+    }
+    PeftConfig::read(folder).map(|peft| Some(peft.base().to_owned()))
+}
+
+/// Where the base of an adapter lies: `base` as it stands, as a path seen from the adapter's folder, or a name on the
+/// Hub.
+pub(super) fn local_base(base: &str, folder: &Path) -> Result<String, ModelError> {
     let beside = folder.join(base);
-    let here = Path::new(base);
-    if !here.exists() && beside.exists() { beside.to_string_lossy().into_owned() } else { base.to_owned() }
+    if base == EMBEDDED || Path::new(base).exists() {
+        return Ok(base.into());
+    }
+    let path = if beside.exists() { beside } else { Hub::from_env().resolve(Kind::Model, base, &mut |_| {})? };
+    Ok(path.to_string_lossy().into_owned())
+}
+
+/// Why an adapter of an adapter is refused.
+pub(super) fn nested(base: &str) -> String {
+    format!("base_model_name_or_path: {base} is an adapter too; merge it first (`model export`)")
 }
 
 #[cfg(test)]

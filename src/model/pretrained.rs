@@ -79,13 +79,11 @@ impl Pretrained {
     /// brings none.
     fn from_adapter(folder: &Path, device: &Device) -> Result<Self, ModelError> {
         let peft = PeftConfig::read(folder)?;
-        let base_name = peft::base_path(peft.base(), folder);
-        if Path::new(&base_name).join(ADAPTER_CONFIG).is_file() {
-            let path = folder.join(ADAPTER_CONFIG);
-            let reason = format!("base_model_name_or_path: {base_name} is an adapter too; merge it first");
-            return Err(ModelError::Config { path, reason });
+        let base = peft::local_base(peft.base(), folder)?;
+        if Path::new(&base).join(ADAPTER_CONFIG).is_file() {
+            return Err(ModelError::Config { path: folder.join(ADAPTER_CONFIG), reason: peft::nested(&base) });
         }
-        let base = Self::open_to_train(&base_name, device)?;
+        let base = Self::open_to_train(&base, device)?;
         let decoder = peft::load(base.decoder, peft, folder)?;
         let (mut tokenizer, mut template) = (base.tokenizer, base.template);
         if folder.join("tokenizer.json").is_file() {

@@ -41,7 +41,8 @@ pub(super) fn read(path: &Path) -> Result<Weights, ModelError> {
     Ok(tensors.into_iter().collect())
 }
 
-fn files(folder: &Path) -> Result<Vec<PathBuf>, ModelError> {
+/// The files of a folder's weights.
+pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>, ModelError> {
     let single = folder.join(SINGLE);
     if single.is_file() {
         return Ok(vec![single]);
