@@ -96,7 +96,10 @@ fn check(model: &Decoder, seed: u64) {
             let got = derivative(var, &direction, step, &|| loss_f64(&micro, model, &data));
             // The second term is what f32 leaves of small differences.
             let allowed = 1e-3 * f64::from(norm) + 3e-5;
-            assert!((got - expected).abs() < allowed, "{name}: {got:e} by differences, {expected:e} by the gradient");
+            assert!(
+                (got - expected).abs() < allowed,
+                "{name}: {got:e} by differences, {expected:e} by the gradient"
+            );
         }
     }
 }

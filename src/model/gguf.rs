@@ -87,7 +87,9 @@ impl Head {
         let tokenizer = tokenizer::tokenizer(&metadata).map_err(wrong)?;
         if tokenizer.vocab_size() > config.vocab_size {
             let (rows, tokens) = (config.vocab_size, tokenizer.vocab_size());
-            return Err(wrong(format!("tokenizer.ggml.tokens: expected at most {rows} tokens, got {tokens}")));
+            return Err(wrong(format!(
+                "tokenizer.ggml.tokens: expected at most {rows} tokens, got {tokens}"
+            )));
         }
         let template = match metadata.text("tokenizer.chat_template").map_err(wrong)? {
             Some(source) => ChatTemplate::new(source, &tokenizer)

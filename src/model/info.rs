@@ -176,7 +176,7 @@ impl Stored {
     /// Adds the tensors that the header of a safetensors file lists.
     fn add(&mut self, path: &Path) -> Result<(), ModelError> {
         let header = header(path).map_err(|source| ModelError::Read { path: path.into(), source })?;
-        let (_, metadata) = safetensors::SafeTensors::read_metadata(&header)
+        let metadata: safetensors::tensor::Metadata = serde_json::from_slice(&header)
             .map_err(|e| ModelError::Weights { path: path.into(), reason: e.to_string() })?;
         for tensor in metadata.tensors().into_values() {
             *self.tensors.entry(format!("{:?}", tensor.dtype)).or_default() += 1;
@@ -186,7 +186,7 @@ impl Stored {
     }
 }
 
-/// The head of a safetensors file: the length of its header in eight bytes, and the header.
+/// The header of a safetensors file, which stands behind its length in eight bytes.
 fn header(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let mut length = [0; 8];
@@ -196,7 +196,7 @@ fn header(path: &Path) -> std::io::Result<Vec<u8>> {
         let reason = format!("expected a header of at most {MAX_HEADER} bytes, got {bytes}");
         return Err(Error::new(ErrorKind::InvalidData, reason));
     }
-    let mut header = length.to_vec();
+    let mut header = Vec::new();
     file.take(bytes).read_to_end(&mut header)?;
     Ok(header)
 }

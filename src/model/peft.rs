@@ -292,7 +292,8 @@ pub(super) fn local_base(base: &str, folder: &Path) -> Result<String, ModelError
     if base == EMBEDDED || Path::new(base).exists() {
         return Ok(base.into());
     }
-    let path = if beside.exists() { beside } else { Hub::from_env().resolve(Kind::Model, base, &mut |_| {})? };
+    let path =
+        if beside.exists() { beside } else { Hub::from_env().resolve(Kind::Model, base, &mut |_| {})? };
     Ok(path.to_string_lossy().into_owned())
 }
 

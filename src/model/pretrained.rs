@@ -81,7 +81,10 @@ impl Pretrained {
         let peft = PeftConfig::read(folder)?;
         let base = peft::local_base(peft.base(), folder)?;
         if Path::new(&base).join(ADAPTER_CONFIG).is_file() {
-            return Err(ModelError::Config { path: folder.join(ADAPTER_CONFIG), reason: peft::nested(&base) });
+            return Err(ModelError::Config {
+                path: folder.join(ADAPTER_CONFIG),
+                reason: peft::nested(&base),
+            });
         }
         let base = Self::open_to_train(&base, device)?;
         let decoder = peft::load(base.decoder, peft, folder)?;

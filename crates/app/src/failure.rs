@@ -149,6 +149,7 @@ const A_FOLDER: &str = "a model folder holds config.json, tokenizer.json and mod
 
 fn of_model(error: &ModelError) -> Advice<'static> {
     match error {
+        ModelError::Hub(error) => of_hub(error),
         ModelError::NoWeights { .. } => Advice::failed(A_FOLDER),
         ModelError::Read { source, .. } if source.kind() == ErrorKind::NotFound => Advice::failed(A_FOLDER),
         ModelError::NotFound { .. } => Advice::failed(

@@ -10,7 +10,7 @@ use parallel_r1::eval::{Evaluation, evaluate};
 
 use super::generate::print_json;
 use crate::failure::Failure;
-use crate::hub;
+use crate::hub::{self, ModelArgs};
 use crate::progress::Progress;
 use crate::sampling::{Defaults, SamplingArgs, positive};
 use crate::table::percent;
@@ -30,9 +30,8 @@ const GENERATED: usize = 100;
     parallel-r1 eval --data countdown:3,4 --samples 4\n  \
     parallel-r1 eval --model MODEL.gguf --data gsm8k_test.jsonl --limit 20 --json")]
 pub(crate) struct Args {
-    /// A folder in Hugging Face form, a GGUF file, `org/name` on the Hugging Face Hub, or `embedded`
-    #[arg(long, value_name = "M", default_value = parallel_r1::model::EMBEDDED)]
-    model: String,
+    #[command(flatten)]
+    model: ModelArgs,
     /// A .jsonl or .parquet file, `org/name` or `org/name/FILE` on the Hugging Face Hub, or `countdown:3,4`: generated test
     /// problems of these tiers
     #[arg(long, value_name = "FILE")]
@@ -53,8 +52,8 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let problems = self.problems()?;
-        let model = hub::open(&self.model)?;
-        let params = self.sampling.params(&model, &self.model, DEFAULTS)?;
+        let model = self.model.open()?;
+        let params = self.sampling.params(&model, &self.model.model, DEFAULTS)?;
         let mut progress = Progress::new();
         let mut count = |done, total| progress.count("responses", done, total, "");
         let options = EngineOptions::default();

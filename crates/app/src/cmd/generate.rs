@@ -9,7 +9,7 @@ use parallel_r1::model::Pretrained;
 use super::votes;
 use crate::branches::{Live, Printer};
 use crate::failure::Failure;
-use crate::hub;
+use crate::hub::ModelArgs;
 use crate::response::Response;
 use crate::sampling::{Defaults, SamplingArgs, positive};
 
@@ -33,9 +33,8 @@ const LONGEST_PROMPT: u64 = 1 << 20;
 pub(crate) struct Args {
     /// What to answer; `-` reads it from stdin
     prompt: String,
-    /// A folder in Hugging Face form, a GGUF file, `org/name` on the Hugging Face Hub, or `embedded`
-    #[arg(long, value_name = "M", default_value = parallel_r1::model::EMBEDDED)]
-    model: String,
+    #[command(flatten)]
+    model: ModelArgs,
     /// Take the prompt as it is, without the model's chat template
     #[arg(long)]
     raw: bool,
@@ -58,9 +57,9 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let prompt = self.prompt()?;
-        let model = hub::open(&self.model)?;
+        let model = self.model.open()?;
         let defaults = if self.votes.is_some() { MANY } else { ONE };
-        let params = self.sampling.params(&model, &self.model, defaults)?;
+        let params = self.sampling.params(&model, &self.model.model, defaults)?;
         let tokens = match self.raw {
             true => model.tokenizer.encode_prompt(&prompt)?,
             false => model.prompt(&prompt)?,
