@@ -2,9 +2,10 @@
 //! follow its last token (with --all: each token), and a greedy continuation.
 //!
 //! cargo run --release --package parallel-r1 --example logits -- MODEL \
-//!     [--ids 1,2,3 | --text TEXT | --chat MESSAGE] [--all] [--greedy TOKENS]
+//!     [--ids 1,2,3 | --text TEXT | --chat MESSAGE] [--all] [--greedy TOKENS] [--dequantise]
 //!
 //! --text is encoded as the tokenizer does, --chat first put into the model's chat template. Tags steer nothing here.
+//! --dequantise turns a GGUF file's quantised weights into f32 first.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -19,7 +20,10 @@ use serde_json::{Value, json};
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let name = arguments.first().filter(|a| !a.starts_with("--")).map_or(EMBEDDED, |a| a.as_str());
-    let model = Pretrained::open(name, &Device::Cpu)?;
+    let model = match arguments.contains(&"--dequantise".into()) {
+        true => Pretrained::open_to_train(name, &Device::Cpu)?,
+        false => Pretrained::open(name, &Device::Cpu)?,
+    };
     let (text, tokens) = input(&model, &arguments)?;
     let mut output = json!({ "text": text, "tokens": tokens });
     output["logits"] = logits(&model, &tokens, arguments.contains(&"--all".into()))?;

@@ -77,10 +77,10 @@ pub struct Config {
     /// Number of query heads.
     pub num_attention_heads: usize,
     /// Number of key/value heads (GQA); equal to `num_attention_heads` when absent.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub num_key_value_heads: Option<usize>,
     /// Width of a head; when absent 128 in Qwen3, else `hidden_size / num_attention_heads`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head_dim: Option<usize>,
     /// Positions that the model was made for; with a scaled rotary base see [`Config::position_limit`].
     pub max_position_embeddings: usize,
@@ -356,6 +356,9 @@ mod tests {
     fn yarn_stretches_the_position_limit() {
         let scaling = r#"{"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 2048}"#;
         let config = changed(&format!(r#"{{"rope_scaling": {scaling}}}"#)).unwrap();
+        let written =
+            serde_json::to_string(&Config { head_dim: None, num_key_value_heads: None, ..config.clone() });
+        assert!(!written.unwrap().contains("null"), "transformers takes null for a value");
         assert_eq!((Config::tiny(10).position_limit(), config.position_limit()), (2048, 8192));
     }
 

@@ -133,8 +133,13 @@ impl Pretrained {
         Ok(())
     }
 
-    /// Makes the six tags single tokens with rows of their own, if they are not yet. The rest is unchanged.
+    /// Makes the six tags single tokens with rows of their own, if they are not yet. The rest is unchanged. An adapter
+    /// without them is refused: its files have no place for new rows of its base.
     pub fn add_tags(&mut self, seed: u64) -> Result<(), ModelError> {
+        if let Some(adapter) = self.decoder.adapter().filter(|_| !self.tokenizer.has_tags()) {
+            let reason = "the adapter's model has no tags; merge it first (`model export`)".into();
+            return Err(ModelError::Config { path: adapter.base().into(), reason });
+        }
         let before = self.tokenizer.clone();
         let new = self.tokenizer.add_tags()?;
         let rows = new.into_iter().map(|id| {

@@ -1,4 +1,5 @@
-"""SmolLM2-135M from its GGUF file: logits, greedy continuations and the chat template against transformers."""
+"""SmolLM2-135M from its GGUF file: logits, greedy continuations and the chat template against transformers, which
+dequantises the weights; and how far the model is from them whose weights stay quantised."""
 
 import harness
 import torch
@@ -35,12 +36,16 @@ def main():
     model = harness.opened(file.parent, **how)
     tokenizer = transformers.AutoTokenizer.from_pretrained(file.parent, **how)
 
-    told = harness.logits(file, "--all", "--text", TEXT)
+    told = harness.logits(file, "--all", "--text", TEXT, "--dequantise")
     harness.equal("ids of a text", told["tokens"], tokenizer(TEXT)["input_ids"], f"{len(told['tokens'])} ids")
     got = torch.tensor(told["logits"])
     harness.close("logits of a text", got, harness.theirs(model, told["tokens"]), 1e-3)
+    quantised = harness.logits(file, "--all", "--text", TEXT)["logits"]
+    likely = [torch.log_softmax(logits, dim=-1) for logits in (got, torch.tensor(quantised))]
+    divergence = (likely[0].exp() * (likely[0] - likely[1])).sum(-1).mean().item()
+    harness.verdict("quantised", divergence < 0.02, f"mean KL divergence {divergence:.4f} (allowed 0.02)")
     for prompt in PROMPTS:
-        told = harness.logits(file, "--chat", prompt, "--greedy", TOKENS)
+        told = harness.logits(file, "--chat", prompt, "--greedy", TOKENS, "--dequantise")
         messages = [{"role": "user", "content": prompt}]
         text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         ids = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)

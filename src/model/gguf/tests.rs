@@ -170,7 +170,7 @@ fn errors_name_the_key() {
         ("llama.block_count", None, "llama.block_count: missing"),
         ("llama.block_count", Some(Value::Bool(true)), "llama.block_count: expected a number"),
         ("llama.block_count", Some(Value::U64(1 << 60)), "num_hidden_layers: expected 1 to"),
-        ("llama.embedding_length", Some(Value::U32(16)), "expected shape [9, 16], got [9, 8]"),
+        ("llama.embedding_length", Some(Value::U32(16)), "expected shape [8, 16], got [4, 8]"),
         ("tokenizer.ggml.model", Some(Value::String("t5".into())), "tokenizer.ggml.model: expected"),
         ("llama.block_count", Some(Value::U32(100_000)), "num_hidden_layers: expected 1 to 1024, got 100000"),
         (
