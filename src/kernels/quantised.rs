@@ -111,9 +111,12 @@ mod tests {
     use super::*;
     use crate::kernels::tests::random;
 
-    const TYPES: [GgmlDType; 10] = [
+    const TYPES: [GgmlDType; 13] = [
         GgmlDType::F32,
         GgmlDType::F16,
+        GgmlDType::BF16,
+        GgmlDType::Q2K,
+        GgmlDType::Q3K,
         GgmlDType::Q4_0,
         GgmlDType::Q4_1,
         GgmlDType::Q5_0,

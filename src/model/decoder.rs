@@ -157,15 +157,35 @@ impl Decoder {
     /// A model from a copy of its weights (on one device, made f32), all trainable; a missing or mis-shaped tensor is
     /// named.
     pub fn new(config: Config, weights: &Weights) -> std::result::Result<Self, ModelError> {
+        Self::from_source(config, |name| Ok(weights.get(name).cloned()))
+    }
+
+    /// The same from a function that finds tensors by name; one of them at a time is held beside the model.
+    pub(super) fn from_source(
+        config: Config,
+        mut find: impl FnMut(&str) -> Result<Option<Tensor>>,
+    ) -> std::result::Result<Self, ModelError> {
         let mut vars = BTreeMap::new();
         for (name, expected) in checked_shapes(&config)? {
-            let tensor = weights.get(&name);
-            fits(&name, expected, tensor.map(Tensor::dims))?;
+            let tensor = find(&name)?;
+            fits(&name, expected, tensor.as_ref().map(Tensor::dims))?;
             if let Some(tensor) = tensor {
                 vars.insert(name, Var::from_tensor(&tensor.to_dtype(DType::F32)?)?);
             }
         }
         Self::assemble(config, Precision::F32, vars, BTreeMap::new(), None)
+    }
+
+    /// The same model with all its weights trainable: quantised ones are dequantised. An adapter stays what is
+    /// trained.
+    pub fn trainable(self) -> std::result::Result<Self, ModelError> {
+        if self.fixed.is_empty() || self.adapter.is_some() {
+            return Ok(self);
+        }
+        // Dropped first: it shares the weights.
+        let Self { config, mut fixed, frozen, .. } = self;
+        drop(frozen);
+        Self::from_source(config, |name| fixed.remove(name).map(|weight| weight.dense()).transpose())
     }
 
     /// A model to run, not to train: its weights are kept as they are, quantised ones too.

@@ -45,11 +45,7 @@ impl Pretrained {
     /// A model to train: as [`Pretrained::open`], but quantised weights are dequantised.
     pub fn open_to_train(name: &str, device: &Device) -> Result<Self, ModelError> {
         let model = Self::open(name, device)?;
-        if !model.decoder.vars().is_empty() {
-            return Ok(model);
-        }
-        let decoder = Decoder::new(model.decoder.config().clone(), &model.decoder.weights()?)?;
-        Ok(Self { decoder, ..model })
+        Ok(Self { decoder: model.decoder.trainable()?, ..model })
     }
 
     /// The base model that is compiled into the program (made by `recipes/countdown/base.toml`).

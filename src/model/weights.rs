@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
+use candle_core::safetensors::MmapedSafetensors;
 use candle_core::{DType, Device, Tensor};
 
 use super::parameters::{HEAD, parameter_shapes};
@@ -17,21 +18,28 @@ const INDEX: &str = "model.safetensors.index.json";
 /// Reads a model folder (`config.json` and weights in any float type) as f32.
 pub fn load(folder: &Path, device: &Device) -> Result<Decoder, ModelError> {
     let config = Config::read(&folder.join("config.json"))?;
-    let mut weights = Weights::new();
-    for file in files(folder)? {
-        weights.extend(read(&file)?);
-    }
-    let shapes = parameter_shapes(&config);
-    let known: BTreeSet<&str> = shapes.iter().map(|(name, _)| name.as_str()).collect();
+    let wrong = |reason: String| ModelError::Weights { path: folder.into(), reason };
+    let stored = map(&files(folder)?).map_err(|e| wrong(e.to_string()))?;
+    let names: BTreeSet<String> = stored.tensors().into_iter().map(|(name, _)| name).collect();
+    let known: BTreeSet<String> = parameter_shapes(&config).into_iter().map(|(name, _)| name).collect();
     // Old files hold the rotary frequencies, and some a copy of a tied head.
     let harmless = |name: &str| name.ends_with("rotary_emb.inv_freq") || name == HEAD;
-    if let Some(name) = weights.keys().find(|name| !known.contains(name.as_str()) && !harmless(name)) {
+    if let Some(name) = names.difference(&known).find(|name| !harmless(name)) {
         let family = config.model_type.name();
-        let reason = format!("tensor {name}: not a part of the {family} decoder that config.json describes");
-        return Err(ModelError::Weights { path: folder.into(), reason });
+        return Err(wrong(format!("tensor {name}: not a part of the {family} decoder of config.json")));
     }
-    let moved = weights.into_iter().map(|(name, tensor)| Ok((name, tensor.to_device(device)?)));
-    Decoder::new(config, &moved.collect::<Result<_, ModelError>>()?)
+    Decoder::from_source(config, |name| match names.contains(name) {
+        true => stored.load(name, device).map(Some),
+        false => Ok(None),
+    })
+}
+
+/// Files of tensors as memory maps, so that one tensor at a time is read.
+#[allow(unsafe_code)]
+fn map(files: &[PathBuf]) -> candle_core::Result<MmapedSafetensors> {
+    // SAFETY: the maps are read-only and are gone when the model is loaded. Who writes into a model's files while it is
+    // being loaded gets a damaged model, as with reading.
+    unsafe { MmapedSafetensors::multi(files) }
 }
 
 /// The tensors of one file.
