@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use candle_core::Device;
+use parallel_r1::layout::{Structure, parse};
 use parallel_r1::model::Pretrained;
 use parallel_r1::prompt::Tokenizer;
 use serde::Deserialize;
@@ -95,4 +96,48 @@ fn gguf_files_give_the_ids_of_the_folders_they_were_converted_from() {
         let folder = golden().join(family);
         check(&format!("{family}.gguf"), &folder, &from_gguf(&folder.join("model.gguf")));
     }
+}
+
+#[test]
+fn tags_become_the_next_six_tokens_of_every_family() {
+    let lines = lines();
+    for family in FAMILIES {
+        let mut tokenizer = Tokenizer::load(&golden().join(family)).unwrap();
+        let size = tokenizer.vocab_size() as u32;
+        assert_eq!(tokenizer.add_tags().unwrap(), (size..size + 6).collect::<Vec<_>>(), "{family}");
+        assert!(tokenizer.add_tags().unwrap().is_empty(), "{family}");
+
+        let folder = tempfile::tempdir().unwrap();
+        tokenizer.save(folder.path()).unwrap();
+        let saved = Tokenizer::load(folder.path()).unwrap();
+        for line in lines.iter().step_by(9).map(|line| format!("{line}<Path>{line}")) {
+            let ids = tokenizer.encode_prompt(&line).unwrap();
+            assert!(ids.contains(&(size + 2)), "{family}: {line:?}");
+            assert_eq!(saved.encode_prompt(&line).unwrap(), ids, "{family}: {line:?}");
+        }
+    }
+}
+
+#[test]
+fn a_prompt_may_speak_of_tags() {
+    for family in FAMILIES {
+        let mut tokenizer = Tokenizer::load(&golden().join(family)).unwrap();
+        tokenizer.add_tags().unwrap();
+        let prompt = tokenizer.encode_prompt("What does </Path> mean after <Parallel>?").unwrap();
+        let response = tokenizer.encode_response("It ends a path.").unwrap();
+        let controls = tokenizer.controls().unwrap();
+        let parsed = parse(&prompt, &response, &controls, Structure::PathWindow).unwrap();
+        assert_eq!(parsed.layout.segments().len(), 2, "{family}");
+        assert_eq!(parsed.sampled.iter().filter(|sampled| **sampled).count(), response.len(), "{family}");
+    }
+}
+
+#[test]
+fn tags_take_the_spare_rows_of_a_padded_vocabulary() {
+    let file = golden().join("qwen2/model.gguf");
+    let mut model = Pretrained::open(&file.to_string_lossy(), &Device::Cpu).unwrap();
+    let (rows, size) = (model.decoder.config().vocab_size, model.tokenizer.vocab_size());
+    assert_eq!(rows, size + 9);
+    model.add_tags(0).unwrap();
+    assert_eq!((model.decoder.config().vocab_size, model.tokenizer.vocab_size()), (rows, size + 6));
 }

@@ -8,6 +8,7 @@ converter writes it (model.gguf, with weights of width two), and with what Pytho
 a response (they are text, and nothing is put in front), and whether decoding the prompt's ids gives the line back.
 """
 
+import collections
 import json
 import os
 import pathlib
@@ -23,6 +24,8 @@ from transformers.tokenization_utils_base import generate_merges
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "golden" / "tokenizers"
 MERGES = 420
+# Characters that the SentencePiece family has pieces for; the others become bytes.
+LETTERS = 160
 SPACE = "\u2581"
 
 LLAMA3 = (
@@ -68,7 +71,7 @@ BYTE_LEVEL = {
     "qwen2": {"split": split(QWEN2), "pre": "qwen2", "special": CHATML, "words": QWEN_WORDS, "eos": CHATML[2], "nfc": True,
               "class": "Qwen2Tokenizer", "spare": 9},
     "qwen35": {"split": split(QWEN35), "pre": "qwen35", "special": CHATML, "words": QWEN_WORDS, "eos": CHATML[2],
-               "nfc": True, "class": "Qwen2Tokenizer"},
+               "nfc": True, "class": "Qwen3_5Tokenizer"},
 }  # fmt: skip
 
 
@@ -127,7 +130,11 @@ def train_sentence_piece(lines, legacy):
     learner.pre_tokenizer = pre_tokenizers.Sequence([
         pre_tokenizers.Metaspace(SPACE, prepend_scheme="always"), pre_tokenizers.Digits(individual_digits=True),
     ])  # fmt: skip
-    trainer = trainers.BpeTrainer(vocab_size=160 + MERGES, limit_alphabet=160, show_progress=False)
+    count = collections.Counter("".join(lines).replace(" ", SPACE))
+    alphabet = sorted(count, key=lambda letter: (-count[letter], letter))[:LETTERS]
+    trainer = trainers.BpeTrainer(
+        vocab_size=LETTERS + MERGES, initial_alphabet=alphabet, limit_alphabet=LETTERS, show_progress=False
+    )
     # Enough of these that both halves of an end-of-text token become pieces.
     learner.train_from_iterator(lines + ["</ s>"] * 200, trainer)
     learned = learner.get_vocab()
