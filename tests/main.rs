@@ -10,6 +10,7 @@ mod learns;
 mod order;
 mod parity;
 mod resume;
+mod templates;
 mod tokenizers;
 
 mod digits;

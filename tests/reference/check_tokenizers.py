@@ -1,4 +1,4 @@
-"""Compares our tokenizers with Python's, and what we save with what transformers reads from it.
+"""Compares our tokenizers and chat templates with Python's, and what we save with what transformers reads from it.
 
     cargo build --release --workspace --examples && python3 tests/reference/check_tokenizers.py
 
@@ -19,6 +19,7 @@ import transformers
 from tokenizers import Tokenizer, pre_tokenizers
 from transformers import AutoTokenizer
 
+import chat_templates
 import mixed_text
 import tokenizer_families
 
@@ -76,10 +77,12 @@ def check_golden(folder):
     """The committed files are what the programs make."""
     lines = json.loads((GOLDEN / "lines.json").read_text())
     report("lines.json is up to date", mixed_text.lines(), lines, lines)
-    tokenizer_families.main(folder)
-    files = sorted(path.relative_to(GOLDEN) for path in GOLDEN.glob("*/*"))
-    content = [[(place / file).read_bytes() for file in files] for place in [GOLDEN, folder]]
-    report("families are up to date", *content, files)
+    for program, name, pattern in [(tokenizer_families, "tokenizers", "*/*"), (chat_templates, "templates", "*.json")]:
+        committed = GOLDEN.parent / name
+        program.main(folder / name)
+        files = sorted(path.relative_to(committed) for path in committed.glob(pattern))
+        content = [[(place / file).read_bytes() for file in files] for place in [folder / name, committed]]
+        report(f"{name} are up to date", *content, files)
     return lines
 
 
@@ -112,6 +115,8 @@ def check_family(folder, work, lines):
         saved = work / f"{name}-saved"
         subprocess.run([EXAMPLES / "add_tags", model, saved], check=True)
         check_tags(name, saved, size, lines)
+        begun = AutoTokenizer.from_pretrained(saved)("a")["input_ids"]
+        report(f"{name}: begins a text as before", [begun], [theirs.encode("a").ids], ["a"])
 
 
 def check_smollm2(work, lines):
