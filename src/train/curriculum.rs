@@ -16,7 +16,7 @@ use super::{Result, TrainError, grpo, recipe, sft};
 use crate::engine::{EngineOptions, SamplingParams};
 use crate::eval::{Evaluation, evaluate};
 use crate::layout::Structure;
-use crate::model::{Decoder, Pretrained};
+use crate::model::{Decoder, ModelError, Pretrained};
 use crate::prompt::{ChatTemplate, Tokenizer};
 
 /// One arm in training: its model and where its records go.
@@ -134,7 +134,7 @@ pub fn train(recipe: &Recipe, run: &RunFolder, sinks: &mut dyn Sink, device: &De
     for (index, arm) in recipe.arms.iter().enumerate() {
         let newest = run.newest(arm)?;
         let model = match &newest {
-            Some((folder, _)) => Pretrained::from_folder(folder, device)?,
+            Some((folder, _)) => with_chat_options(recipe, Pretrained::from_folder(folder, device)?)?,
             None => open_arm_base(recipe, arm, device)?,
         };
         let mut session = Session {
@@ -222,11 +222,18 @@ fn sampling(recipe: &Recipe, structure: Option<Structure>) -> SamplingParams {
 
 /// The base model of a recipe.
 pub fn open_base(recipe: &Recipe, device: &Device) -> Result<Pretrained> {
-    let Some(init) = &recipe.model.init else { return Ok(Pretrained::open(&recipe.model.path, device)?) };
+    let Some(init) = &recipe.model.init else {
+        return with_chat_options(recipe, Pretrained::open(&recipe.model.path, device)?);
+    };
     let tokenizer = Tokenizer::characters();
     let decoder = Decoder::random(&init.config(tokenizer.vocab_size()), recipe.seed)?;
     let template = ChatTemplate::plain(&tokenizer);
     Ok(Pretrained { decoder, tokenizer, template })
+}
+
+fn with_chat_options(recipe: &Recipe, mut model: Pretrained) -> Result<Pretrained> {
+    model.template.set_options(recipe.model.chat_options.clone()).map_err(ModelError::from)?;
+    Ok(model)
 }
 
 /// The base model as an arm starts from it: with the tags if it has a structure.

@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::optim::OptimConfig;
 use super::{Result, TrainError};
@@ -52,11 +53,14 @@ pub struct ModelSource {
     /// Start from random weights instead, with the character tokenizer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub init: Option<InitConfig>,
+    /// Variables that the chat template reads besides the messages, like `enable_thinking` of Qwen 3.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub chat_options: Map<String, Value>,
 }
 
 impl Default for ModelSource {
     fn default() -> Self {
-        Self { path: EMBEDDED.into(), init: None }
+        Self { path: EMBEDDED.into(), init: None, chat_options: Map::new() }
     }
 }
 
@@ -447,6 +451,15 @@ mod tests {
         assert_eq!(recipe.arms[0].stages[0].steps(), 9);
         assert!(Path::new(&recipe.model.path).ends_with("somewhere"), "{}", recipe.model.path);
         assert_eq!(recipe.sampling.path_temperature, Some(0.5));
+    }
+
+    #[test]
+    fn chat_options_keep_their_types() {
+        let options = "model.chat_options={enable_thinking=false, date_string=\"03 Feb 2025\"}";
+        let recipe = parse(SMOKE, &[options]).unwrap();
+        let again = parse(&toml::to_string(&recipe).unwrap(), &[]).unwrap();
+        assert_eq!(again.model.chat_options["enable_thinking"], false);
+        assert_eq!(again.model.chat_options["date_string"], "03 Feb 2025");
     }
 
     #[test]

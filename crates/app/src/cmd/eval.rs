@@ -11,6 +11,7 @@ use parallel_r1::model::Pretrained;
 
 use super::DEVICE;
 use super::generate::print_json;
+use crate::chat_options::ChatOptions;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::sampling::{Defaults, SamplingArgs, positive};
@@ -47,13 +48,16 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    chat: ChatOptions,
+    #[command(flatten)]
     sampling: SamplingArgs,
 }
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let problems = self.problems()?;
-        let model = Pretrained::open(&self.model, &DEVICE)?;
+        let mut model = Pretrained::open(&self.model, &DEVICE)?;
+        self.chat.apply(&mut model)?;
         let params = self.sampling.params(&model, &self.model, DEFAULTS)?;
         let mut progress = Progress::new();
         let mut count = |done, total| progress.count("responses", done, total, "");

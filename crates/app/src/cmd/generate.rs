@@ -8,6 +8,7 @@ use parallel_r1::model::Pretrained;
 
 use super::{DEVICE, votes};
 use crate::branches::{Live, Printer};
+use crate::chat_options::ChatOptions;
 use crate::failure::Failure;
 use crate::response::Response;
 use crate::sampling::{Defaults, SamplingArgs, positive};
@@ -51,13 +52,16 @@ pub(crate) struct Args {
     #[arg(long, requires = "votes", help_heading = "Votes")]
     return_paths: bool,
     #[command(flatten)]
+    chat: ChatOptions,
+    #[command(flatten)]
     sampling: SamplingArgs,
 }
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let prompt = self.prompt()?;
-        let model = Pretrained::open(&self.model, &DEVICE)?;
+        let mut model = Pretrained::open(&self.model, &DEVICE)?;
+        self.chat.apply(&mut model)?;
         let defaults = if self.votes.is_some() { MANY } else { ONE };
         let params = self.sampling.params(&model, &self.model, defaults)?;
         let tokens = match self.raw {
