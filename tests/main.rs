@@ -13,6 +13,8 @@ mod model_errors;
 mod order;
 mod parity;
 mod resume;
+mod templates;
+mod tokenizers;
 
 mod digits;
 mod hub_server;

@@ -11,16 +11,19 @@
 //! fill the memory (`'{:>9999999999}'.format(1)`, a `join` of one long text many times) or never end (a list
 //! doubled sixty times with `+`); and comparing long texts takes long. So read the templates of strangers first.
 
+mod date;
+mod json;
+mod methods;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, Value, ValueKind};
-use minijinja::{Environment, Error, ErrorKind, State, context};
+use minijinja::value::{Serde, Value, ValueKind, merge_maps};
+use minijinja::{Environment, Error, ErrorKind, context};
 use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 
 use super::file;
 use super::tokenizer::{MAX_CONFIG, Tokenizer};
@@ -42,9 +45,6 @@ const MAX_TEXT: usize = 8 << 20;
 /// Stack for the parser and the renderer, whose recursion follows the nesting of the template and its values.
 /// Only what is used takes memory.
 const STACK: usize = 256 << 20;
-
-/// The deepest value that `tojson` writes.
-const MAX_DEPTH: usize = 32;
 
 /// One turn of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,6 +101,14 @@ pub enum TemplateError {
     /// The template is not Jinja that this program understands.
     #[error("the chat template does not parse: {0}")]
     Syntax(String),
+    /// An option that the template would ignore.
+    #[error("the chat template reads no option {name:?}: expected {known}")]
+    Option {
+        /// The option.
+        name: String,
+        /// What it reads.
+        known: String,
+    },
     /// The template refused the messages or failed on them.
     #[error("the chat template refused the messages: {0}")]
     Render(String),
@@ -116,6 +124,8 @@ pub struct ChatTemplate {
     eos: String,
     /// What the plain format begins with.
     leading: String,
+    /// Further variables.
+    options: Map<String, Json>,
 }
 
 impl ChatTemplate {
@@ -164,12 +174,16 @@ impl ChatTemplate {
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
         environment.set_syntax(syntax.map_err(|e| TemplateError::Syntax(e.to_string()))?);
         environment.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-        environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+        environment.set_unknown_method_callback(methods::call);
         environment.add_function("raise_exception", |message: String| -> Result<String, Error> {
             Err(Error::new(ErrorKind::InvalidOperation, message))
         });
-        environment.add_function("strftime_now", strftime_now);
-        environment.add_filter("tojson", tojson);
+        environment.add_function("strftime_now", date::strftime_now);
+        environment.add_filter("tojson", json::tojson);
+        // In Python texts and mappings are sequences, too.
+        environment.add_test("sequence", |value: &Value| {
+            matches!(value.kind(), ValueKind::Seq | ValueKind::String | ValueKind::Map)
+        });
         // For debugging only, and their recursion is too deep for any stack.
         environment.remove_filter("pprint");
         environment.remove_global("debug");
@@ -186,12 +200,45 @@ impl ChatTemplate {
         // tokenizer does.
         let bos = tokenizer.bos().and_then(|id| tokenizer.token(id)).unwrap_or_default();
         let eos = tokenizer.token(tokenizer.end()[0]).unwrap_or_default();
-        Self { program: None, bos, eos, leading: tokenizer.leading_token().unwrap_or_default() }
+        Self {
+            program: None,
+            bos,
+            eos,
+            leading: tokenizer.leading_token().unwrap_or_default(),
+            options: Map::new(),
+        }
     }
 
     /// The template's text; `None` for the plain format.
     pub fn source(&self) -> Option<&str> {
         self.program.as_ref().map(|(source, _)| source.as_str())
+    }
+
+    /// Sets variables that the template reads besides the messages, like `enable_thinking` of Qwen 3. One that it
+    /// does not read is an error, for it would change nothing.
+    pub fn set_options(&mut self, options: Map<String, Json>) -> Result<(), TemplateError> {
+        let mut known = if options.is_empty() { Vec::new() } else { self.variables() };
+        known.sort();
+        if let Some(name) = options.keys().find(|name| !known.contains(name)) {
+            let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+            return Err(TemplateError::Option { name: name.clone(), known });
+        }
+        self.options = options;
+        Ok(())
+    }
+
+    /// The variables that the template takes from outside and that are not given anyway.
+    fn variables(&self) -> Vec<String> {
+        const GIVEN: [&str; 2] = ["messages", "add_generation_prompt"];
+        let Some((_, environment)) = &self.program else { return Vec::new() };
+        let read = || {
+            let chat = environment.get_template("chat").map_err(|e| e.to_string())?;
+            Ok(chat.undeclared_variables(false))
+        };
+        let known = |name: &String| {
+            GIVEN.contains(&name.as_str()) || environment.globals().any(|(global, _)| global == name)
+        };
+        apart(read).unwrap_or_default().into_iter().filter(|name| !known(name)).collect()
     }
 
     /// The text of a conversation; `add_generation_prompt` opens the assistant's turn.
@@ -204,12 +251,16 @@ impl ChatTemplate {
             .iter()
             .map(|message| context!(role => message.role.as_str(), content => message.content.as_str()))
             .collect();
-        let variables = context!(
-            messages => messages,
-            add_generation_prompt => add_generation_prompt,
+        // As in transformers, `tools` and `documents` are there, if only as nothing.
+        // The last of equal names counts.
+        let usual = context!(
             bos_token => self.bos.as_str(),
             eos_token => self.eos.as_str(),
+            tools => Value::from(()),
+            documents => Value::from(()),
         );
+        let options = Value::from(Serde(&self.options));
+        let variables = merge_maps([usual, options, context!(messages, add_generation_prompt)]);
         let refused = |e: Error| match e.kind() {
             ErrorKind::OutOfFuel => format!("expected at most {FUEL} steps, got more"),
             _ => e.to_string(),
@@ -247,154 +298,23 @@ fn apart<T: Send>(step: impl FnOnce() -> Result<T, String> + Send) -> Result<T, 
     })
 }
 
-/// `{% generation %}` marks the assistant's words for training masks; the text is the same without it.
+/// `{% generation %}` marks the assistant's words for training masks; the text is the same without it. As in
+/// transformers, what is set inside is unknown outside.
 fn without_generation(source: &str) -> String {
-    let mut source = source.to_owned();
-    for (open, close) in [("{%", "%}"), ("{%-", "%}"), ("{%", "-%}"), ("{%-", "-%}")] {
-        for (word, instead) in [("generation", "if true"), ("endgeneration", "endif")] {
-            source = source.replace(&format!("{open} {word} {close}"), &format!("{open} {instead} {close}"));
-        }
-    }
-    source
-}
-
-/// `tojson` as transformers defines it: Python's spacing, and nothing escaped for HTML.
-fn tojson(state: &State, value: &Value, options: Kwargs) -> Result<String, Error> {
-    let indent: Option<usize> = options.get("indent")?;
-    // Other options of Python's `json.dumps` change nothing that templates rely on.
-    let _: Option<bool> = options.get("ensure_ascii")?;
-    options.assert_all_used()?;
-    let failed = |e: serde_json::Error| Error::new(ErrorKind::InvalidOperation, e.to_string());
-    let json = to_json(state, value, MAX_DEPTH)?;
-    let mut text = Vec::new();
-    match indent {
-        None => json.serialize(&mut serde_json::Serializer::with_formatter(&mut text, PythonStyle)),
-        Some(width) => {
-            let indent = " ".repeat(width.min(8));
-            let style = serde_json::ser::PrettyFormatter::with_indent(indent.as_bytes());
-            json.serialize(&mut serde_json::Serializer::with_formatter(&mut text, style))
-        }
-    }
-    .map_err(failed)?;
-    String::from_utf8(text).map_err(|e| Error::new(ErrorKind::InvalidOperation, e.to_string()))
-}
-
-/// The engine charges a template for the result alone, so what leads to it (a value may hold another twice) is
-/// paid for here.
-fn to_json(state: &State, value: &Value, depth: usize) -> Result<Json, Error> {
-    let too_deep =
-        || Error::new(ErrorKind::InvalidOperation, format!("tojson: nested deeper than {MAX_DEPTH}"));
-    let inner = |value: &Value| to_json(state, value, depth.checked_sub(1).ok_or_else(too_deep)?);
-    state.consume_fuel(1 + value.as_str().map_or(0, str::len) as u64 / 64)?;
-    let wrong = || Error::new(ErrorKind::InvalidOperation, format!("no JSON for a {}", value.kind()));
-    Ok(match value.kind() {
-        ValueKind::Undefined | ValueKind::None => Json::Null,
-        ValueKind::Bool => Json::Bool(value.is_true()),
-        ValueKind::Number => match value.as_i64() {
-            Some(number) if value.is_integer() => number.into(),
-            _ => f64::try_from(value.clone())?.into(),
-        },
-        ValueKind::String => value.as_str().ok_or_else(wrong)?.into(),
-        ValueKind::Seq | ValueKind::Iterable => {
-            value.try_iter()?.map(|item| inner(&item)).collect::<Result<Vec<_>, _>>()?.into()
-        }
-        ValueKind::Map => {
-            let entry = |key: Value| Ok((key.to_string(), inner(&value.get_item(&key)?)?));
-            Json::Object(value.try_iter()?.map(entry).collect::<Result<_, Error>>()?)
-        }
-        _ => return Err(wrong()),
-    })
-}
-
-/// `json.dumps` writes a space after each comma and colon.
-struct PythonStyle;
-
-impl serde_json::ser::Formatter for PythonStyle {
-    fn begin_array_value<W: ?Sized + std::io::Write>(
-        &mut self,
-        writer: &mut W,
-        first: bool,
-    ) -> std::io::Result<()> {
-        writer.write_all(if first { b"" } else { b", " })
-    }
-
-    fn begin_object_key<W: ?Sized + std::io::Write>(
-        &mut self,
-        writer: &mut W,
-        first: bool,
-    ) -> std::io::Result<()> {
-        writer.write_all(if first { b"" } else { b", " })
-    }
-
-    fn begin_object_value<W: ?Sized + std::io::Write>(&mut self, writer: &mut W) -> std::io::Result<()> {
-        writer.write_all(b": ")
-    }
-}
-
-/// The date for templates that tell it to the model, in UTC.
-fn strftime_now(format: &str) -> Result<String, Error> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
-    strftime(now, format)
-}
-
-fn strftime(seconds: u64, format: &str) -> Result<String, Error> {
-    const MONTHS: [&str; 12] = [
-        "January",
-        "February",
-        "March",
-        "April",
-        "May",
-        "June",
-        "July",
-        "August",
-        "September",
-        "October",
-        "November",
-        "December",
-    ];
-    const DAYS: [&str; 7] = ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"];
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = civil(days);
-    let (month_name, day_name) = (MONTHS[month - 1], DAYS[(days % 7) as usize]);
-    let mut text = String::new();
-    let mut letters = format.chars();
-    while let Some(letter) = letters.next() {
-        if letter != '%' {
-            text.push(letter);
-            continue;
-        }
-        text += &match letters.next() {
-            Some('Y') => year.to_string(),
-            Some('m') => format!("{month:02}"),
-            Some('d') => format!("{day:02}"),
-            Some('B') => month_name.into(),
-            Some('b') => month_name[..3].into(),
-            Some('A') => day_name.into(),
-            Some('a') => day_name[..3].into(),
-            Some('H') => format!("{:02}", second / 3600),
-            Some('M') => format!("{:02}", second / 60 % 60),
-            Some('S') => format!("{:02}", second % 60),
-            Some('%') => "%".into(),
-            other => {
-                let what = format!("strftime_now: unknown directive %{}", other.unwrap_or(' '));
-                return Err(Error::new(ErrorKind::InvalidOperation, what));
-            }
+    let (mut text, mut rest) = (String::with_capacity(source.len()), source);
+    while let Some(start) = rest.find("{%") {
+        let (before, tag) = rest.split_at(start);
+        let tag = tag.find("%}").map_or(tag, |end| &tag[..end + 2]);
+        let word = tag.trim_matches(['{', '%', '}']).trim_matches(['-', '+']).trim();
+        let (taken, instead) = match word {
+            "generation" | "endgeneration" => (tag.len(), tag.replace("generation", "with")),
+            _ => (2, "{%".into()),
         };
+        text += before;
+        text += &instead;
+        rest = &rest[start + taken..];
     }
-    Ok(text)
-}
-
-/// Year, month and day of a day since 1970 (the Gregorian calendar repeats every 146,097 days; a year counted
-/// from March has its leap day last, so month lengths follow one line).
-fn civil(days: u64) -> (u64, usize, u64) {
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let first = (153 * month + 2) / 5;
-    let (next_year, month) = if month < 10 { (0, month + 3) } else { (1, month - 9) };
-    (era * 400 + year + next_year, month as usize, day - first + 1)
+    text + rest
 }
 
 #[cfg(test)]
@@ -439,10 +359,13 @@ mod tests {
         assert_eq!(render("{{ {'a': [1, 2.5, none]} | tojson }}").unwrap(), r#"{"a": [1, 2.5, null]}"#);
         assert_eq!(render("{{ [1] | tojson(indent=2) }}").unwrap(), "[\n  1\n]");
         assert_eq!(render("{{ eos_token }}{{ bos_token }}").unwrap(), "<|end|>");
-        assert_eq!(
-            render("{% for m in messages %}{% generation %}x{% endgeneration %}{% endfor %}").unwrap(),
-            "x"
-        );
+        for (open, close) in
+            [("{% generation %}", "{% endgeneration %}"), ("{%-generation-%}", "{%-  endgeneration\n-%}")]
+        {
+            let source = format!("{{{{ '{{% \"' }}}}{open}{{% set a = 1 %}}x{close}{{{{ a is defined }}}}");
+            assert_eq!(render(&source).unwrap(), "{% \"xFalse");
+        }
+        assert_eq!(render("{{ tools is none and documents is none }}").unwrap(), "True");
         assert_eq!(render("{% if strftime_now is defined %}yes{% endif %}").unwrap(), "yes");
     }
 
@@ -450,6 +373,26 @@ mod tests {
     fn whitespace_follows_the_rules_of_transformers() {
         let source = "  {% if true %}\na\n  {%- endif %}\nb\n";
         assert_eq!(render(source).unwrap(), "ab");
+    }
+
+    #[test]
+    fn options_are_variables_that_the_template_reads() {
+        let source = "{% set a = 1 %}{{ a }}{% if enable_thinking is defined and enable_thinking is false %}no{% endif %}\
+            {{ range(2) | list | length }}{{ bos_token }}{{ messages[0].role }}";
+        let mut template = ChatTemplate::new(source, &Tokenizer::characters()).unwrap();
+        let option = |name: &str, value: Json| Map::from_iter([(name.to_owned(), value)]);
+        template.set_options(option("enable_thinking", false.into())).unwrap();
+        assert_eq!(template.render(&[Message::user("")], true).unwrap(), "1no2user");
+        template.set_options(option("bos_token", "B".into())).unwrap();
+        assert_eq!(template.render(&[Message::user("")], true).unwrap(), "12Buser");
+        let error = template.set_options(option("enable_thinkin", false.into())).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "the chat template reads no option \"enable_thinkin\": expected bos_token, enable_thinking"
+        );
+        let mut plain = ChatTemplate::plain(&Tokenizer::characters());
+        let error = plain.set_options(option("a", Json::Null)).unwrap_err().to_string();
+        assert_eq!(error, "the chat template reads no option \"a\": expected none");
     }
 
     #[test]
@@ -480,6 +423,7 @@ mod tests {
             ("{{ 'a' * 20000000 }}".into(), "expected a text of at most 8388608 bytes, got 20000000"),
             (nested(30, "{{ ns.x | tojson }}"), "expected at most 1000000 steps"),
             (nested(40, "{{ ns.x | tojson }}"), "tojson: nested deeper than 32"),
+            ("{{ [1] | tojson(separators=('x' * 9, ':')) }}".into(), "expected two short separators"),
             ("{% for i in [1] %}{{ loop.cycle() }}{% endfor %}".into(), "the template engine panicked on it"),
             (
                 format!("{{{{ {}x }}}}", "-".repeat(8193)),
@@ -530,14 +474,5 @@ mod tests {
         ChatTemplate::new("three", &tokenizer).unwrap().save(&dir).unwrap();
         assert_eq!(load().unwrap().source(), Some("three"));
         std::fs::remove_dir_all(dir).unwrap();
-    }
-
-    #[test]
-    fn dates_are_right() {
-        let at = |seconds| strftime(seconds, "%d %b %Y %A %H:%M:%S").unwrap();
-        assert_eq!(at(0), "01 Jan 1970 Thursday 00:00:00");
-        assert_eq!(at(951_868_799), "29 Feb 2000 Tuesday 23:59:59");
-        assert_eq!(at(951_868_800), "01 Mar 2000 Wednesday 00:00:00");
-        assert!(strftime(0, "%q").unwrap_err().to_string().contains("%q"));
     }
 }

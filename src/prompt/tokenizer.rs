@@ -72,6 +72,14 @@ pub enum TokenizerError {
     /// Structured text for a tokenizer without tags.
     #[error("the tokenizer has no {0} token: add the six tags to the model first")]
     NoTags(&'static str),
+    /// A vocabulary whose ids are not 0, 1, 2, ..., so that a new token would take the place of another.
+    #[error("the vocabulary has gaps: a new token would take the id {id} of {token:?}")]
+    Taken {
+        /// The id.
+        id: u32,
+        /// Whose it is.
+        token: String,
+    },
     /// A response whose tags do not nest.
     #[error(transparent)]
     Structure(#[from] TextFault),
@@ -281,16 +289,15 @@ impl Tokenizer {
         let missing: Vec<Tag> = Tag::ALL.into_iter().filter(|tag| self.id(tag.text()).is_none()).collect();
         // Not special: programs that hide special tokens would hide the structure of every answer.
         let tokens = Tag::ALL.map(|tag| AddedToken::from(tag.text(), false).normalized(false));
-        self.whole.add_tokens(tokens).map_err(TokenizerError::inner)?;
-        *self = Self::assemble(
-            self.whole.clone(),
-            self.bos,
-            self.end.clone(),
-            self.config.clone(),
-            self.generation.clone(),
-            Path::new("tokenizer"),
-        )?;
-        Ok(missing.into_iter().filter_map(|tag| self.id(tag.text())).collect())
+        let mut whole = self.whole.clone();
+        whole.add_tokens(tokens).map_err(TokenizerError::inner)?;
+        let new: Vec<u32> = missing.into_iter().filter_map(|tag| whole.token_to_id(tag.text())).collect();
+        if let Some((id, token)) = new.iter().find_map(|id| Some((*id, self.token(*id)?))) {
+            return Err(TokenizerError::Taken { id, token });
+        }
+        let (end, config, generation) = (self.end.clone(), self.config.clone(), self.generation.clone());
+        *self = Self::assemble(whole, self.bos, end, config, generation, Path::new("tokenizer"))?;
+        Ok(new)
     }
 
     /// The ids that steer structure.
@@ -310,8 +317,10 @@ impl Tokenizer {
         std::fs::write(&path, text).map_err(|source| TokenizerError::Write { path, source })?;
 
         let mut config = self.config.clone();
+        // This class takes the rules of tokenizer.json; others (LlamaTokenizer, GPT2Tokenizer) take only the
+        // vocabulary from it, and split some texts in another way than the model learned.
+        config.insert("tokenizer_class".into(), json!("PreTrainedTokenizerFast"));
         for (key, default) in [
-            ("tokenizer_class", json!("PreTrainedTokenizerFast")),
             ("bos_token", json!(self.bos.and_then(|id| self.token(id)))),
             ("eos_token", json!(self.token(self.end[0]))),
             ("clean_up_tokenization_spaces", json!(false)),
@@ -571,6 +580,31 @@ mod tests {
         let text = "Answer: <Path> 1 ok";
         assert_eq!(again.encode_prompt(text).unwrap(), tokenizer.encode_prompt(text).unwrap());
         std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_saved_tokenizer_names_the_class_that_follows_its_rules() {
+        let dir = folder("class");
+        Tokenizer::characters().save(&dir).unwrap();
+        let file = dir.join("tokenizer_config.json");
+        let other = r#"{"tokenizer_class": "LlamaTokenizer", "eos_token": "<|end|>", "legacy": true}"#;
+        std::fs::write(&file, other).unwrap();
+        Tokenizer::load(&dir).unwrap().save(&dir).unwrap();
+        let config: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        assert_eq!(config["tokenizer_class"], "PreTrainedTokenizerFast");
+        assert_eq!(config["legacy"], true);
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn tags_never_take_the_id_of_another_token() {
+        let vocab = [("<e>", 0), ("a", 1), ("b", 4)].map(|(token, id)| (token.to_owned(), id));
+        let model =
+            BPE::builder().vocab_and_merges(vocab.into_iter().collect::<Vocab>(), vec![]).build().unwrap();
+        let mut tokenizer = Tokenizer::new(HfTokenizer::new(model), None, vec![0]).unwrap();
+        let error = tokenizer.add_tags().unwrap_err().to_string();
+        assert_eq!(error, "the vocabulary has gaps: a new token would take the id 4 of \"b\"");
+        assert_eq!((tokenizer.vocab_size(), tokenizer.has_tags()), (5, false));
     }
 
     #[test]

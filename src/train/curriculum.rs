@@ -16,7 +16,7 @@ use super::{Result, TrainError, grpo, recipe, sft};
 use crate::engine::{EngineOptions, SamplingParams};
 use crate::eval::{Evaluation, evaluate};
 use crate::layout::Structure;
-use crate::model::{Decoder, Pretrained};
+use crate::model::{Decoder, ModelError, Pretrained};
 use crate::prompt::{ChatTemplate, Tokenizer};
 
 /// One arm in training: its model and where its records go.
@@ -223,18 +223,23 @@ fn sampling(recipe: &Recipe, structure: Option<Structure>) -> SamplingParams {
 /// The base model of a recipe.
 pub fn open_base(recipe: &Recipe, device: &Device) -> Result<Pretrained> {
     let Some(init) = &recipe.model.init else {
-        let base = Pretrained::open_to_train(&recipe.model.path, device)?;
-        return Ok(base.with_precision(recipe.model.precision)?);
+        return finish(recipe, Pretrained::open_to_train(&recipe.model.path, device)?);
     };
     let tokenizer = Tokenizer::characters();
     let decoder = Decoder::random(&init.config(tokenizer.vocab_size()), recipe.seed)?;
     let template = ChatTemplate::plain(&tokenizer);
-    Ok(Pretrained { decoder, tokenizer, template }.with_precision(recipe.model.precision)?)
+    finish(recipe, Pretrained { decoder, tokenizer, template })
 }
 
 /// A checkpoint of a run: a whole model, or an adapter of the base model.
 fn open_checkpoint(recipe: &Recipe, folder: &Path, device: &Device) -> Result<Pretrained> {
-    Ok(Pretrained::from_folder(folder, device)?.with_precision(recipe.model.precision)?)
+    finish(recipe, Pretrained::from_folder(folder, device)?)
+}
+
+/// A model as the recipe uses it.
+fn finish(recipe: &Recipe, mut model: Pretrained) -> Result<Pretrained> {
+    model.template.set_options(recipe.model.chat_options.clone()).map_err(ModelError::from)?;
+    Ok(model.with_precision(recipe.model.precision)?)
 }
 
 /// The base model as an arm starts from it: with the tags if it has a structure, with an adapter if one is trained.
@@ -244,7 +249,7 @@ fn open_arm_base(recipe: &Recipe, arm: &Arm, device: &Device) -> Result<Pretrain
         base.add_tags(recipe.seed)?;
     }
     if let Some(lora) = &recipe.model.lora {
-        base = base.with_lora(lora, &recipe.model.path, recipe.seed)?;
+        base = base.with_lora(lora, recipe.model.name(), recipe.seed)?;
     }
     Ok(base.with_precision(recipe.model.precision)?)
 }

@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::optim::OptimConfig;
 use super::{Result, TrainError};
@@ -58,11 +59,31 @@ pub struct ModelSource {
     /// Start from random weights instead, with the character tokenizer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub init: Option<InitConfig>,
+    /// Variables that the chat template reads besides the messages, like `enable_thinking` of Qwen 3.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub chat_options: Map<String, Value>,
+    /// The name on the Hub that `path` was before its files were fetched.
+    #[serde(skip)]
+    hub_name: Option<String>,
+}
+
+impl ModelSource {
+    /// The name that others find the model by: a name on the Hub, or a path.
+    pub fn name(&self) -> &str {
+        self.hub_name.as_deref().unwrap_or(&self.path)
+    }
 }
 
 impl Default for ModelSource {
     fn default() -> Self {
-        Self { path: EMBEDDED.into(), precision: Precision::F32, lora: None, init: None }
+        Self {
+            path: EMBEDDED.into(),
+            precision: Precision::F32,
+            lora: None,
+            init: None,
+            chat_options: Map::new(),
+            hub_name: None,
+        }
     }
 }
 
@@ -367,7 +388,10 @@ impl Recipe {
         change: &mut dyn FnMut(Kind, &str) -> std::result::Result<PathBuf, E>,
     ) -> std::result::Result<(), E> {
         if self.model.init.is_none() && self.model.path != EMBEDDED {
-            self.model.path = change(Kind::Model, &self.model.path)?.to_string_lossy().into_owned();
+            let path = change(Kind::Model, &self.model.path)?.to_string_lossy().into_owned();
+            let fetched = path != self.model.path && is_name(Kind::Model, &self.model.path);
+            self.model.hub_name = fetched.then(|| self.model.path.clone());
+            self.model.path = path;
         }
         let stages = self.arms.iter_mut().flat_map(|arm| &mut arm.stages);
         let files = stages.flat_map(|stage| {
@@ -503,11 +527,20 @@ mod tests {
             Ok(if is_name(kind, name) { Path::new("/cache").join(name) } else { name.into() })
         });
         let local = local.unwrap();
-        assert_eq!(local.model.path, "/cache/org/model");
+        assert_eq!((local.model.path.as_str(), local.model.name()), ("/cache/org/model", "org/model"));
         assert_eq!(local.evaluation.unwrap().files[0], Path::new("/cache/org/rows"));
         assert_eq!(asked[..2], [(Kind::Model, "org/model".into()), (Kind::DataSet, "org/rows".into())]);
         let twice = recipe.localised(|_, _| Ok("/cache/rows.jsonl".into())).unwrap_err().to_string();
         assert!(twice.contains("two tiers would be called \"rows\""), "{twice}");
+    }
+
+    #[test]
+    fn chat_options_keep_their_types() {
+        let options = "model.chat_options={enable_thinking=false, date_string=\"03 Feb 2025\"}";
+        let recipe = parse(SMOKE, &[options]).unwrap();
+        let again = parse(&toml::to_string(&recipe).unwrap(), &[]).unwrap();
+        assert_eq!(again.model.chat_options["enable_thinking"], false);
+        assert_eq!(again.model.chat_options["date_string"], "03 Feb 2025");
     }
 
     #[test]

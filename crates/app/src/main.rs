@@ -10,6 +10,7 @@
 #![deny(unsafe_code)]
 
 mod branches;
+mod chat_options;
 mod cmd;
 mod failure;
 mod hub;

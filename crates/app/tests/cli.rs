@@ -276,6 +276,28 @@ fn parallel_model_answers(run: &Path) {
 }
 
 #[test]
+fn chat_options_reach_the_template() {
+    let folder = tempdir().unwrap();
+    let model = folder.path().join("model");
+    command(&["model", "export", "embedded"]).arg(&model).assert().success();
+    let template = "{% if wordy is false %}{{ raise_exception('wordy was ' ~ wordy) }}{% endif %}{{ messages[0].content }}\n";
+    std::fs::write(model.join("chat_template.jinja"), template).unwrap();
+    let with = |option: &str| {
+        let mut generate =
+            command(&["generate", "--max-tokens", "8", "--chat-option", option, "3 7 12 = 45"]);
+        generate.arg("--model").arg(&model);
+        generate
+    };
+    with("wordy=true").assert().success();
+    with("wordy=false").assert().code(1).stderr(contains("wordy was False"));
+    for (option, message) in
+        [("word=1", "reads no option \"word\": expected wordy"), ("wordy", "expected KEY=VALUE")]
+    {
+        with(option).assert().code(2).stdout("").stderr(contains(message));
+    }
+}
+
+#[test]
 fn the_readmes_commands_have_the_flags_and_recipes_that_it_names() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let readme = std::fs::read_to_string(root.join("README.md")).unwrap();

@@ -30,25 +30,32 @@ const SPACE: &str = "\u{2581}";
 const MAX_TOKEN: usize = 1024;
 
 /// Token types as llama.cpp numbers them.
+const NORMAL: i32 = 1;
 const UNKNOWN: i32 = 2;
 const CONTROL: i32 = 3;
 const USER_DEFINED: i32 = 4;
+const UNUSED: i32 = 5;
 
 /// Rebuilds the tokenizer.
 pub(super) fn tokenizer(metadata: &Metadata) -> Result<Tokenizer, String> {
     let kind = metadata.text("tokenizer.ggml.model")?.unwrap_or("nothing");
-    let tokens = metadata.texts(TOKENS)?.ok_or_else(|| format!("{TOKENS}: missing"))?;
+    let mut tokens = metadata.texts(TOKENS)?.ok_or_else(|| format!("{TOKENS}: missing"))?;
     if let Some((index, token)) = tokens.iter().enumerate().find(|(_, token)| token.len() > MAX_TOKEN) {
         let got = token.len();
         return Err(format!("{TOKENS}: token {index}: expected at most {MAX_TOKEN} bytes, got {got}"));
     }
-    let types = metadata.integers(TYPES)?.unwrap_or_else(|| vec![1; tokens.len()]);
+    let types = metadata.integers(TYPES)?.unwrap_or_else(|| vec![NORMAL; tokens.len()]);
     if types.len() != tokens.len() {
         return Err(format!("{TYPES}: expected {} numbers, got {}", tokens.len(), types.len()));
     }
-    let mut whole = match kind {
+    // Padding to the rows of the embedding; these rows are free for new tokens.
+    let padding =
+        |&(index, token): &(usize, &&str)| types[index] == UNUSED || *token == format!("[PAD{index}]");
+    tokens.truncate(tokens.len() - tokens.iter().enumerate().rev().take_while(padding).count());
+    // SentencePiece models of these families begin every text with the token unless the file denies it.
+    let (mut whole, begins) = match kind {
         "gpt2" => byte_level(metadata, &tokens)?,
-        "llama" => sentence_piece(metadata, &tokens, &types)?,
+        "llama" => (sentence_piece(metadata, &tokens, &types)?, true),
         other => {
             return Err(format!("tokenizer.ggml.model: expected \"gpt2\" or \"llama\", got {other:?}"));
         }
@@ -69,8 +76,7 @@ pub(super) fn tokenizer(metadata: &Metadata) -> Result<Tokenizer, String> {
     let bos = id("tokenizer.ggml.bos_token_id")?;
     let eos = id("tokenizer.ggml.eos_token_id")?.ok_or("tokenizer.ggml.eos_token_id: missing")?;
     let end = std::iter::once(eos).chain(id("tokenizer.ggml.eot_token_id")?).collect();
-    // SentencePiece models of this family begin every text with the token unless the file denies it.
-    if metadata.flag("tokenizer.ggml.add_bos_token")?.unwrap_or(kind == "llama") {
+    if metadata.flag("tokenizer.ggml.add_bos_token")?.unwrap_or(begins) {
         let bos = bos.ok_or("tokenizer.ggml.bos_token_id: missing")?;
         begin_with(&mut whole, tokens[bos as usize], bos)?;
     }
@@ -87,8 +93,8 @@ fn begin_with(whole: &mut HfTokenizer, token: &str, id: u32) -> Result<(), Strin
     Ok(())
 }
 
-/// Byte-level BPE with the splitting rule that `tokenizer.ggml.pre` names.
-fn byte_level(metadata: &Metadata, tokens: &[&str]) -> Result<HfTokenizer, String> {
+/// Byte-level BPE with the rules that `tokenizer.ggml.pre` names; and whether it begins every text with a token.
+fn byte_level(metadata: &Metadata, tokens: &[&str]) -> Result<(HfTokenizer, bool), String> {
     let vocab = vocabulary(tokens);
     let lines = metadata.texts(MERGES)?.ok_or_else(|| format!("{MERGES}: missing"))?;
     let mut merges = Merges::with_capacity(lines.len());
@@ -103,44 +109,73 @@ fn byte_level(metadata: &Metadata, tokens: &[&str]) -> Result<HfTokenizer, Strin
             }
         }
     }
-    let rule = metadata.text("tokenizer.ggml.pre")?.unwrap_or("default");
-    // These splitting rules are those of tokenizers that look a whole word up before merging.
-    let (split, whole_words, compose) = match rule {
-        "default" | "gpt-2" => (Splits::new(vec![ByteLevel::new(false, true, true).into()]), false, false),
-        "smollm" | "starcoder" | "refact" | "command-r" => {
-            let steps = vec![Digits::new(true).into(), ByteLevel::new(false, true, true).into()];
-            (Splits::new(steps), false, false)
-        }
-        "llama-bpe" | "llama3" | "llama-v3" => (words(r"\p{N}{1,3}")?, true, false),
-        "qwen2" | "deepseek-r1-qwen" => (words(r"\p{N}")?, false, true),
-        other => {
-            return Err(format!(
-                "tokenizer.ggml.pre: expected default, gpt-2, smollm, starcoder, refact, command-r, llama-bpe, \
-                 llama3, llama-v3, qwen2 or deepseek-r1-qwen, got {other:?}"
-            ));
-        }
-    };
+    let rules = Rules::named(metadata.text("tokenizer.ggml.pre")?.unwrap_or("default"))?;
     let model = BPE::builder()
         .vocab_and_merges(vocab, merges)
-        .ignore_merges(whole_words)
+        .ignore_merges(rules.whole_words)
         .build()
         .map_err(|e| format!("{MERGES}: {e}"))?;
     let mut whole = HfTokenizer::new(model);
-    whole.with_pre_tokenizer(Some(split));
+    whole.with_pre_tokenizer(Some(rules.split));
     whole.with_decoder(Some(ByteLevel::default()));
-    if compose {
+    if rules.compose {
         whole.with_normalizer(Some(NFC)).map_err(|e| e.to_string())?;
     }
-    Ok(whole)
+    Ok((whole, rules.begins))
 }
 
-/// The word pattern that Llama 3 and Qwen 2 share; they differ in how they group digits.
-fn words(digits: &str) -> Result<Splits, String> {
-    let pattern = format!(
-        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|{digits}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-    );
-    let split = Split::new(SplitPattern::Regex(pattern), SplitDelimiterBehavior::Isolated, false)
-        .map_err(|e| e.to_string())?;
+/// What a byte-level family does besides merging, as its published `tokenizer.json` says.
+struct Rules {
+    /// How text is split into words.
+    split: Splits,
+    /// Whether a whole word is looked up before it is merged.
+    whole_words: bool,
+    /// Whether characters are composed first (NFC).
+    compose: bool,
+    /// Whether every text begins with a token, where the file says nothing of it.
+    begins: bool,
+}
+
+impl Rules {
+    fn named(name: &str) -> Result<Self, String> {
+        let plain = |split| Self { split, whole_words: false, compose: false, begins: false };
+        Ok(match name {
+            "default" | "gpt-2" => plain(Splits::new(vec![ByteLevel::new(false, true, true).into()])),
+            "smollm" | "starcoder" | "refact" => {
+                plain(Splits::new(vec![Digits::new(true).into(), ByteLevel::new(false, true, true).into()]))
+            }
+            "llama-bpe" | "llama3" | "llama-v3" => {
+                Self { whole_words: true, begins: true, ..plain(words(&llama(r"\p{L}", r"\p{N}{1,3}"))?) }
+            }
+            "tekken" => Self { whole_words: true, begins: true, ..plain(words(TEKKEN)?) },
+            "qwen2" | "deepseek-r1-qwen" => {
+                Self { compose: true, ..plain(words(&llama(r"\p{L}", r"\p{N}"))?) }
+            }
+            "qwen35" => Self { compose: true, ..plain(words(&llama(r"\p{L}\p{M}", r"\p{N}"))?) },
+            other => {
+                return Err(format!(
+                    "tokenizer.ggml.pre: expected default, gpt-2, smollm, starcoder, refact, llama-bpe, llama3, \
+                     llama-v3, tekken, qwen2, deepseek-r1-qwen or qwen35, got {other:?}"
+                ));
+            }
+        })
+    }
+}
+
+/// The word pattern that Llama 3 and Qwen share; they differ in what belongs to a word and in how they group
+/// digits.
+fn llama(letters: &str, digits: &str) -> String {
+    format!(
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{{L}}\p{{N}}]?[{letters}]+|{digits}| ?[^\s{letters}\p{{N}}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    )
+}
+
+/// The word pattern of Mistral's Tekken: a word begins anew where a capital follows a small letter.
+const TEKKEN: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+
+fn words(pattern: &str) -> Result<Splits, String> {
+    let pattern = SplitPattern::Regex(pattern.into());
+    let split = Split::new(pattern, SplitDelimiterBehavior::Isolated, false).map_err(|e| e.to_string())?;
     Ok(Splits::new(vec![split.into(), ByteLevel::new(false, true, false).into()]))
 }
 
@@ -148,11 +183,11 @@ fn words(digits: &str) -> Result<Splits, String> {
 fn sentence_piece(metadata: &Metadata, tokens: &[&str], types: &[i32]) -> Result<HfTokenizer, String> {
     const SCORES: &str = "tokenizer.ggml.scores";
     let scores = metadata.floats(SCORES)?.ok_or_else(|| format!("{SCORES}: missing"))?;
-    if scores.len() != tokens.len() {
-        return Err(format!("{SCORES}: expected {} numbers, got {}", tokens.len(), scores.len()));
+    if scores.len() != types.len() {
+        return Err(format!("{SCORES}: expected {} numbers, got {}", types.len(), scores.len()));
     }
     let vocab = vocabulary(tokens);
-    let merges = implied_merges(tokens, &scores, &vocab);
+    let merges = implied_merges(tokens, types, &scores, &vocab);
     let mut builder = BPE::builder().vocab_and_merges(vocab, merges).byte_fallback(true).fuse_unk(true);
     if let Some(unknown) = types.iter().position(|kind| *kind == UNKNOWN) {
         builder = builder.unk_token(tokens[unknown].into());
@@ -174,15 +209,16 @@ fn sentence_piece(metadata: &Metadata, tokens: &[&str], types: &[i32]) -> Result
 
 /// SentencePiece joins the neighbours whose joint piece scores best. As ranked merges: for each piece all its
 /// splits into two pieces; better pieces first, then as transformers orders them when it converts such a
-/// vocabulary.
-fn implied_merges(tokens: &[&str], scores: &[f32], vocab: &Vocab) -> Merges {
+/// vocabulary. Only ordinary pieces are joined: no text becomes `</s>` because `</` and `s>` are pieces.
+fn implied_merges(tokens: &[&str], types: &[i32], scores: &[f32], vocab: &Vocab) -> Merges {
+    let ordinary = |token: &str| vocab.get(token).filter(|id| types[**id as usize] == NORMAL);
     let mut merges = Vec::new();
-    for (token, score) in tokens.iter().zip(scores) {
+    for (token, score) in tokens.iter().zip(scores).filter(|(token, _)| ordinary(token).is_some()) {
         let mut splits: Vec<_> = token
             .char_indices()
             .skip(1)
             .map(|(at, _)| token.split_at(at))
-            .filter_map(|(a, b)| Some((vocab.get(a)?, vocab.get(b)?, a, b)))
+            .filter_map(|(a, b)| Some((ordinary(a)?, ordinary(b)?, a, b)))
             .collect();
         splits.sort();
         merges.extend(splits.into_iter().map(|(_, _, a, b)| (*score, a, b)));
@@ -208,9 +244,13 @@ mod tests {
     fn scores_imply_merges() {
         let tokens = ["a", "b", "c", "ab", "bc", "abc"];
         let scores = [-9.0, -9.0, -9.0, -1.0, -2.0, -3.0];
-        let merges = implied_merges(&tokens, &scores, &vocabulary(&tokens));
-        let merges: Vec<_> = merges.iter().map(|(a, b)| format!("{a} {b}")).collect();
-        assert_eq!(merges, ["a b", "b c", "ab c", "a bc"]);
+        let merges = |types: [i32; 6]| -> Vec<String> {
+            let merges = implied_merges(&tokens, &types, &scores, &vocabulary(&tokens));
+            merges.iter().map(|(a, b)| format!("{a} {b}")).collect()
+        };
+        assert_eq!(merges([NORMAL; 6]), ["a b", "b c", "ab c", "a bc"]);
+        assert_eq!(merges([NORMAL, NORMAL, NORMAL, NORMAL, NORMAL, CONTROL]), ["a b", "b c"]);
+        assert_eq!(merges([NORMAL, NORMAL, NORMAL, USER_DEFINED, NORMAL, NORMAL]), ["b c", "a bc"]);
     }
 
     #[test]
@@ -218,7 +258,7 @@ mod tests {
         use tokenizers::{OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer};
         let split = |digits: &str, text: &str| {
             let mut parts = PreTokenizedString::from(text);
-            words(digits).unwrap().pre_tokenize(&mut parts).unwrap();
+            words(&llama(r"\p{L}", digits)).unwrap().pre_tokenize(&mut parts).unwrap();
             let parts = parts.get_splits(OffsetReferential::Original, OffsetType::Byte);
             parts.into_iter().map(|(_, (start, end), _)| text[start..end].to_owned()).collect::<Vec<_>>()
         };

@@ -9,6 +9,7 @@ use parallel_r1::engine::EngineOptions;
 use parallel_r1::eval::{Evaluation, evaluate};
 
 use super::generate::print_json;
+use crate::chat_options::ChatOptions;
 use crate::failure::Failure;
 use crate::hub::{self, ModelArgs};
 use crate::progress::Progress;
@@ -46,13 +47,16 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    chat: ChatOptions,
+    #[command(flatten)]
     sampling: SamplingArgs,
 }
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let problems = self.problems()?;
-        let model = self.model.open()?;
+        let mut model = self.model.open()?;
+        self.chat.apply(&mut model)?;
         let params = self.sampling.params(&model, &self.model.model, DEFAULTS)?;
         let mut progress = Progress::new();
         let mut count = |done, total| progress.count("responses", done, total, "");

@@ -8,6 +8,7 @@ use parallel_r1::model::Pretrained;
 
 use super::votes;
 use crate::branches::{Live, Printer};
+use crate::chat_options::ChatOptions;
 use crate::failure::Failure;
 use crate::hub::ModelArgs;
 use crate::response::Response;
@@ -51,13 +52,16 @@ pub(crate) struct Args {
     #[arg(long, requires = "votes", help_heading = "Votes")]
     return_paths: bool,
     #[command(flatten)]
+    chat: ChatOptions,
+    #[command(flatten)]
     sampling: SamplingArgs,
 }
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let prompt = self.prompt()?;
-        let model = self.model.open()?;
+        let mut model = self.model.open()?;
+        self.chat.apply(&mut model)?;
         let defaults = if self.votes.is_some() { MANY } else { ONE };
         let params = self.sampling.params(&model, &self.model.model, defaults)?;
         let tokens = match self.raw {
