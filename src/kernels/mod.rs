@@ -26,7 +26,7 @@ pub use adamw::{AdamWStep, adamw};
 pub use attention::attention;
 pub use linear::linear;
 pub use log_prob::{Draw, log_prob, logits};
-pub use quantised::QuantisedMatrix;
+pub use quantised::{QuantisedMatrix, resident_bytes};
 pub use rms_norm::rms_norm;
 pub use rope::{RopeTable, rope};
 pub use scatter::scatter_rows;

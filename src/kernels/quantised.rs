@@ -11,6 +11,18 @@ use candle_core::quantized::{GgmlDType, QStorage, QTensor};
 use candle_core::{Device, Result, Tensor};
 use rayon::prelude::*;
 
+/// Bytes that `weights` weights take while a model runs: those stored, and for some types candle's second copy, laid out
+/// for its kernels on the first use (6 and 10 bits a weight on x86).
+pub fn resident_bytes(dtype: GgmlDType, weights: usize) -> usize {
+    let stored = weights / dtype.block_size() * dtype.type_size();
+    stored
+        + match dtype {
+            GgmlDType::Q4K => weights * 6 / 8,
+            GgmlDType::Q6K => weights * 10 / 8,
+            _ => 0,
+        }
+}
+
 /// Rows of a strip are a multiple of this, the width of candle's packed tiles.
 const TILE: usize = 32;
 

@@ -28,7 +28,7 @@ use super::info::Stored;
 use super::parameters::{EMBEDDING, HEAD, NORM, parameter_shapes};
 use super::projection::Weight;
 use super::{Config, ModelError};
-use crate::kernels::QuantisedMatrix;
+use crate::kernels::{QuantisedMatrix, resident_bytes};
 use crate::prompt::{ChatTemplate, Tokenizer};
 
 /// Everything that a GGUF file says.
@@ -59,6 +59,8 @@ pub(super) fn describe(path: &Path) -> Result<(Config, Tokenizer, ChatTemplate, 
         let blocks = info.shape.elem_count() / info.ggml_dtype.block_size();
         *stored.tensors.entry(format!("{:?}", info.ggml_dtype)).or_default() += 1;
         stored.bytes += (blocks * info.ggml_dtype.type_size()) as u64;
+        let resident = resident_bytes(info.ggml_dtype, info.shape.elem_count()) as u64;
+        stored.resident = Some(stored.resident.unwrap_or(0) + resident);
     }
     Ok((config, tokenizer, template, stored))
 }

@@ -63,8 +63,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// For a model whose weights take `stored` bytes if it runs as it is stored, which only GGUF files do.
-    fn new(config: &Config, stored: Option<u64>) -> Self {
+    /// For a model whose weights take `resident` bytes while it runs; those of its parameters in f32 where not given.
+    fn new(config: &Config, resident: Option<u64>) -> Self {
         let count = |n: usize| n as u64;
         let weights = count(config.parameters()) * F32;
         let (d, inner) = (config.hidden_size, config.intermediate_size);
@@ -75,7 +75,7 @@ impl Memory {
         let kept = 6 * d + 3 * q + 3 * kv + normed + 3 * inner;
         let lora = LoraConfig::default().r * lora_widths(config);
         Self {
-            run: stored.unwrap_or(weights),
+            run: resident.unwrap_or(weights),
             cache_per_token: count(2 * config.num_hidden_layers * kv) * F32,
             train: 4 * weights,
             train_lora: weights + 4 * F32 * count(lora),
@@ -95,6 +95,8 @@ fn lora_widths(config: &Config) -> usize {
 pub(super) struct Stored {
     pub(super) tensors: BTreeMap<String, usize>,
     pub(super) bytes: u64,
+    /// Bytes of the weights in a model that runs, where they stay as they are stored.
+    pub(super) resident: Option<u64>,
 }
 
 impl Info {
@@ -164,7 +166,7 @@ impl Info {
             tags: tokenizer.has_tags(),
             chat_template: template.source().is_some(),
             positions: config.position_limit(),
-            memory: Memory::new(&config, (kind == "gguf").then_some(stored.bytes)),
+            memory: Memory::new(&config, stored.resident),
             tensors: stored.tensors,
             stored_bytes: stored.bytes,
             config,

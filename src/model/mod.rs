@@ -101,7 +101,7 @@ pub enum ModelError {
     },
     /// A base model that an adapter names could not be fetched.
     #[error(transparent)]
-    Hub(#[from] crate::data::hub::HubError),
+    Hub(Box<crate::data::hub::HubError>),
     /// The tokenizer is damaged or lacks something.
     #[error(transparent)]
     Tokenizer(#[from] crate::prompt::tokenizer::TokenizerError),
@@ -111,4 +111,10 @@ pub enum ModelError {
     /// An operation failed.
     #[error(transparent)]
     Tensor(#[from] candle_core::Error),
+}
+
+impl From<crate::data::hub::HubError> for ModelError {
+    fn from(error: crate::data::hub::HubError) -> Self {
+        Self::Hub(Box::new(error))
+    }
 }

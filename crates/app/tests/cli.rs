@@ -90,6 +90,63 @@ fn a_model_that_is_not_there_is_named() {
     fails(&mut command(&["generate", "--model", "nowhere", "hello"]), "no such folder or file");
 }
 
+#[test]
+fn an_adapter_is_trained_described_run_and_merged() {
+    let folder = tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let mut train = command(&["train", "countdown/smoke", "--out", &path("run")]);
+    for setting in ["model.lora.r=4", "arms.0.stages.0.sft.optim.lr=0.02", "evaluation.problems=1"] {
+        train.args(["--set", setting]);
+    }
+    train.assert().success();
+    let adapter = path("run/checkpoints/parallel/step-7");
+    let info = json(&mut command(&["model", "info", &adapter, "--json"]));
+    assert_eq!(
+        (&info["kind"], &info["base"], &info["tags"]),
+        (&"adapter".into(), &"embedded".into(), &true.into())
+    );
+    command(&["model", "info", &adapter]).assert().success().stdout(contains("LoRA adapter of embedded"));
+    command(&["model", "export", &adapter, &path("merged"), "--dtype", "f32"]).assert().success();
+    let answer = |model: &str| {
+        let flags = ["--temperature", "0", "--sequential", "--max-tokens", "24", "3 7 12 = 45"];
+        let output =
+            command(&["generate", "--model", model]).args(flags).assert().success().get_output().clone();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(answer(&adapter), answer(&path("merged")));
+    assert_ne!(answer(&adapter), answer("embedded"));
+    let (again, base) = (path("again"), format!("model.path={adapter}"));
+    let twice = ["train", "countdown/smoke", "--out", &again, "--set", &base, "--set", "model.lora.r=4"];
+    command(&twice).assert().code(1).stderr(contains("has an adapter already; merge it first"));
+    command(&["train", "--set", "model.lora.r=0"])
+        .assert()
+        .code(2)
+        .stderr(contains("model.lora.r: expected 1 to"));
+    command(&["train", "--set", "model.precision=f8"])
+        .assert()
+        .code(2)
+        .stderr(contains("expected `f32` or `bf16`"));
+}
+
+#[test]
+fn a_gguf_file_is_imported_as_a_folder() {
+    let folder = tempdir().unwrap();
+    let out = folder.path().join("model").to_str().unwrap().to_owned();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/tokenizers/qwen2/model.gguf");
+    command(&["model", "import", file, "--out", &out]).assert().success().stdout(contains(&out));
+    let [ours, theirs] = [&out, file].map(|model| json(&mut command(&["model", "info", model, "--json"])));
+    assert_eq!((&ours["kind"], &theirs["kind"]), (&"folder".into(), &"gguf".into()));
+    for field in ["parameters", "tokens", "config", "tags"] {
+        assert_eq!(ours[field], theirs[field], "{field}");
+    }
+    command(&["generate", "--model", &out, "--max-tokens", "2", "1 + 1"]).assert().success();
+    command(&["model", "import", &out, "--out", &out])
+        .assert()
+        .code(2)
+        .stderr(contains("expected a GGUF file, got a folder"));
+    fails(&mut command(&["model", "import", "nowhere.gguf", "--out", &out]), "no such folder or file");
+}
+
 /// A name on the Hub stands for a model or a data set everywhere; the second time without the Hub.
 #[test]
 fn names_on_the_hub_are_fetched_and_kept() {
@@ -305,7 +362,8 @@ fn the_readmes_commands_have_the_flags_and_recipes_that_it_names() {
     assert!(lines.len() > 5, "{lines:?}");
     for line in lines {
         let words: Vec<&str> = line.split('#').next().unwrap().split_whitespace().collect();
-        let help = command(&[words[0], "--help"]).assert().success().get_output().stdout.clone();
+        let verb = if words[0] == "model" { &words[..2] } else { &words[..1] };
+        let help = command(verb).arg("--help").assert().success().get_output().stdout.clone();
         let help = String::from_utf8(help).unwrap();
         for flag in words.iter().filter(|word| word.starts_with("--")) {
             assert!(help.contains(flag), "{line}: no {flag}");
