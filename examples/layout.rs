@@ -6,8 +6,7 @@ use parallel_r1::layout::{Structure, parse};
 use parallel_r1::model::Pretrained;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut model = Pretrained::embedded(&candle_core::Device::Cpu)?;
-    model.add_tags(0)?;
+    let model = Pretrained::embedded(&candle_core::Device::Cpu)?.with_tags(0)?;
     let prompt = model.prompt("2 6 9 = 30")?;
     let text = "<Parallel><Path>9-2=7 no\n</Path><Path>ok\n</Path></Parallel>\n<Summary>done</Summary>";
     let response = model.tokenizer.encode_response(text)?;

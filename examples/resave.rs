@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let mut model = Pretrained::open(name, &Device::Cpu)?;
     if rest.contains(&"--tags".into()) {
-        model.add_tags(0)?;
+        model = model.with_tags(0)?;
     }
     model.save(Path::new(folder), DType::F32)?;
     Ok(())

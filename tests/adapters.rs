@@ -76,6 +76,13 @@ fn ranks_and_alphas_by_module_are_obeyed() {
     agrees("qwen3-patterns");
 }
 
+/// The base has them tied; the adapter brings one or both as tables of their own.
+#[test]
+fn trained_copies_of_tied_tables_are_two_tables() {
+    agrees("qwen2-saved");
+    agrees("qwen2-head");
+}
+
 #[test]
 fn an_adapter_without_its_base_names_the_base() {
     let (folder, adapter, golden) = laid_out("qwen2-lora");

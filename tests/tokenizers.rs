@@ -135,9 +135,9 @@ fn a_prompt_may_speak_of_tags() {
 #[test]
 fn tags_take_the_spare_rows_of_a_padded_vocabulary() {
     let file = golden().join("qwen2/model.gguf");
-    let mut model = Pretrained::open(&file.to_string_lossy(), &Device::Cpu).unwrap();
+    let model = Pretrained::open(&file.to_string_lossy(), &Device::Cpu).unwrap();
     let (rows, size) = (model.decoder.config().vocab_size, model.tokenizer.vocab_size());
     assert_eq!(rows, size + 9);
-    model.add_tags(0).unwrap();
+    let model = model.with_tags(0).unwrap();
     assert_eq!((model.decoder.config().vocab_size, model.tokenizer.vocab_size()), (rows, size + 6));
 }

@@ -3,6 +3,9 @@
 //! candle quantises a row of activations to 8 bits and sums in integers, so a result differs a little from that of the
 //! dequantised weights. It spreads a product over a pool of its own, which [`super::calm_candle`] keeps to one thread;
 //! here the weights are cut into strips of rows that rayon's threads take.
+//!
+//! A row's result does not depend on the others where the tests have run (x86-64 with AVX2). candle has other kernels for
+//! AMX and for ARM, which choose by the number of rows; what they do to the last bit is not known here.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -64,11 +67,6 @@ impl QuantisedMatrix {
     /// How the weights are stored.
     pub fn dtype(&self) -> GgmlDType {
         self.dtype
-    }
-
-    /// Memory that the weights take.
-    pub fn bytes(&self) -> usize {
-        self.strips.iter().map(QTensor::storage_size_in_bytes).sum()
     }
 
     /// `x [m, k]` in f32 -> `x W^T [m, n]`. Not differentiable.
@@ -148,22 +146,27 @@ mod tests {
     fn the_product_is_that_of_the_dequantised_weights_up_to_eight_bit_activations() -> Result<()> {
         let x = random(&[5, 512], 6);
         for dtype in TYPES {
+            let plain = matches!(dtype, GgmlDType::F32 | GgmlDType::F16 | GgmlDType::BF16);
             let matrix = quantised(dtype, 70)?;
             let exact = x.matmul(&matrix.dequantise()?.t()?)?;
             let gap = (matrix.product(&x)? - &exact)?.abs()?.max_all()?.to_scalar::<f32>()?;
             let largest = exact.abs()?.max_all()?.to_scalar::<f32>()?;
-            assert!(gap < 0.02 * largest, "{dtype:?}: off by {gap} of {largest}");
+            let allowed = if plain { 4e-3 } else { 2e-2 };
+            assert!(gap < allowed * largest, "{dtype:?}: off by {gap} of {largest}");
         }
         Ok(())
     }
 
     #[test]
     fn a_row_does_not_depend_on_the_others() -> Result<()> {
-        let x = random(&[5, 512], 7);
+        let x = random(&[48, 512], 7);
         for dtype in TYPES {
             let matrix = quantised(dtype, 96)?;
-            let (all, alone) = (matrix.product(&x)?.get(3)?, matrix.product(&x.narrow(0, 3, 1)?)?.get(0)?);
-            assert_eq!(all.to_vec1::<f32>()?, alone.to_vec1::<f32>()?, "{dtype:?}");
+            let all = matrix.product(&x)?.to_vec2::<f32>()?;
+            for count in [1, 2, 3, 4, 5, 31, 32, 33] {
+                let some = matrix.product(&x.narrow(0, 48 - count, count)?)?.to_vec2::<f32>()?;
+                assert_eq!(all[48 - count..], some[..], "{dtype:?}, {count} rows");
+            }
         }
         Ok(())
     }

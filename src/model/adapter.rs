@@ -4,7 +4,7 @@
 //! trainable, in the embedding table and in an untied head: the tags are new, so a fixed row would mean nothing. Names
 //! are those of PEFT, see `peft` for the files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use candle_core::{Device, Result, Tensor, Var};
 use rand::{RngExt, SeedableRng};
@@ -132,10 +132,13 @@ impl Decoder {
         base: &str,
         seed: u64,
     ) -> std::result::Result<Self, ModelError> {
-        let wrong = |reason| ModelError::Config { path: "lora".into(), reason };
+        let wrong = |reason| ModelError::Adapter { base: base.into(), reason };
         lora.check().map_err(wrong)?;
         if self.adapter().is_some() {
             return Err(wrong("the model has an adapter already; merge it first (`model export`)".into()));
+        }
+        if let Some(id) = duplicate(tokens) {
+            return Err(wrong(format!("token {id} is named twice")));
         }
         let (config, fixed) = self.into_fixed();
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -163,6 +166,12 @@ impl Decoder {
         let adapter = Adapter { config: peft, scales, rows, tables: BTreeMap::new() };
         Self::adapted(config, fixed, adapter, vars)
     }
+}
+
+/// The first of some ids that stands there twice.
+pub(super) fn duplicate(ids: &[u32]) -> Option<u32> {
+    let mut seen = HashSet::new();
+    ids.iter().copied().find(|id| !seen.insert(*id))
 }
 
 fn table_rows(table: &Weight, ids: &[u32]) -> Result<Tensor> {
@@ -234,6 +243,7 @@ mod tests {
             base.with_lora(&LoraConfig::default(), tokens, "x", 1).map(|_| ()).map_err(|e| e.to_string())
         };
         assert_eq!(adapted(&[]), Ok(()));
+        assert_eq!(adapted(&[1, 2, 1]).unwrap_err(), "the adapter of x: token 1 is named twice");
         assert!(adapted(&[10]).unwrap_err().starts_with("no row for token 10 in a table of 10"));
     }
 }

@@ -61,7 +61,7 @@ impl Family {
 /// Sizes and constants of a decoder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Config {
-    /// Class names that may run this model; the first names the family.
+    /// Class names that may run this model; the family's must be one of them.
     #[serde(default)]
     pub architectures: Vec<String>,
     /// The family.
@@ -280,6 +280,12 @@ impl Config {
                 self.kv_heads()
             ));
         }
+        let width = self.num_attention_heads.saturating_mul(self.head_dim());
+        if width > MAX_SIZE {
+            return Err(format!(
+                "head_dim: expected heads of at most {MAX_SIZE} numbers together, got {width}"
+            ));
+        }
         if !self.head_dim().is_multiple_of(2) {
             return Err(format!("head_dim: expected an even number, got {}", self.head_dim()));
         }
@@ -319,6 +325,7 @@ mod tests {
             (r#"{"vocab_size": 99999999999}"#, "vocab_size"),
             (r#"{"num_key_value_heads": 3}"#, "num_key_value_heads"),
             (r#"{"head_dim": 7}"#, "head_dim"),
+            (r#"{"head_dim": 8388608}"#, "head_dim: expected heads of at most"),
             (
                 r#"{"rope_scaling": {"rope_type": "dynamic", "factor": 2}}"#,
                 "rope_scaling.rope_type: expected",
@@ -350,16 +357,23 @@ mod tests {
         assert_eq!(Ok(&old), new.as_ref());
         assert_eq!((old.rope_theta, old.rope_scaling.is_some()), (5e5, true));
         assert_eq!(Config::from_json(serde_json::to_value(&old).unwrap()), Ok(old));
+        let scaling =
+            r#""rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 99}"#;
+        let beside = changed(&format!(r#"{{{scaling}, "original_max_position_embeddings": 32}}"#)).unwrap();
+        let Some(RopeScaling::Yarn(yarn)) = beside.rope_scaling else { panic!("expected YaRN") };
+        assert_eq!(yarn.original_max_position_embeddings, Some(32));
     }
 
     #[test]
-    fn yarn_stretches_the_position_limit() {
+    fn scaling_stretches_the_position_limit() {
         let scaling = r#"{"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 2048}"#;
         let config = changed(&format!(r#"{{"rope_scaling": {scaling}}}"#)).unwrap();
         let written =
             serde_json::to_string(&Config { head_dim: None, num_key_value_heads: None, ..config.clone() });
         assert!(!written.unwrap().contains("null"), "transformers takes null for a value");
         assert_eq!((Config::tiny(10).position_limit(), config.position_limit()), (2048, 8192));
+        let linear = changed(r#"{"rope_scaling": {"type": "linear", "factor": 2.0}}"#).unwrap();
+        assert_eq!(linear.position_limit(), 4096);
     }
 
     #[test]

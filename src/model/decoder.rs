@@ -12,13 +12,13 @@ use std::sync::Arc;
 use candle_core::{DType, Device, Result, Tensor, Var};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
 
 use super::adapter::Adapter;
 use super::attention::Pass;
-use super::network::{Network, Source};
+use super::network::Network;
 use super::parameters::parameter_shapes;
-use super::projection::{Projection, Weight};
+use super::projection::Weight;
+use super::source::{Parameters, Precision};
 use super::weights::Weights;
 use super::{Config, ModelError, rope};
 use crate::kernels::{self, RopeTable};
@@ -48,18 +48,6 @@ impl CacheWrite<'_> {
     }
 }
 
-/// In what a forward pass computes. Variables are f32 either way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Precision {
-    /// 32-bit floats.
-    #[default]
-    F32,
-    /// Weights and activations rounded to bfloat16, sums in f32, as mixed-precision training does it on a GPU. On the
-    /// CPU this is neither faster nor smaller.
-    Bf16,
-}
-
 /// The model.
 pub struct Decoder {
     config: Config,
@@ -74,83 +62,6 @@ pub struct Decoder {
     rope: (Vec<f32>, f32),
     /// The network without gradient tracking.
     frozen: Network,
-}
-
-/// The parameters of a decoder, with or without gradient.
-struct Parameters<'a> {
-    config: &'a Config,
-    precision: Precision,
-    vars: &'a BTreeMap<String, Var>,
-    fixed: &'a BTreeMap<String, Weight>,
-    adapter: Option<&'a Adapter>,
-    tracked: bool,
-}
-
-impl Parameters<'_> {
-    fn var(&self, name: &str) -> Option<Tensor> {
-        let var = self.vars.get(name)?;
-        Some(if self.tracked { var.as_tensor().clone() } else { var.as_detached_tensor() })
-    }
-
-    fn rounded(&self, tensor: Tensor) -> Result<Tensor> {
-        match self.precision {
-            Precision::F32 => Ok(tensor),
-            // The CPU's kernels read f32, so the rounded values are kept in it.
-            Precision::Bf16 if tensor.device().is_cpu() => tensor.to_dtype(DType::BF16)?.to_dtype(DType::F32),
-            Precision::Bf16 => tensor.to_dtype(DType::BF16),
-        }
-    }
-
-    /// The parameter before rounding.
-    fn full(&self, name: &str) -> Result<Weight> {
-        let weight = match (self.var(name), self.fixed.get(name)) {
-            (Some(tensor), _) => Weight::Dense(tensor),
-            (None, Some(weight)) => weight.clone(),
-            (None, None) => candle_core::bail!("no parameter {name}"),
-        };
-        match self.adapter.and_then(|adapter| adapter.rows_of(name)) {
-            Some((variable, ids)) => {
-                let Some(rows) = self.var(&variable) else { candle_core::bail!("no parameter {variable}") };
-                let ids = Tensor::from_slice(ids, ids.len(), rows.device())?;
-                // The table is zero in these rows.
-                Ok(Weight::Dense(weight.dense()?.index_add(&ids, &rows, 0)?))
-            }
-            None => Ok(weight),
-        }
-    }
-
-    /// The weight of a module with the adapter's share added, in f32.
-    fn merged(&self, name: &str) -> Result<Tensor> {
-        let weight = self.full(name)?.dense()?;
-        let module = name.trim_end_matches(".weight");
-        match self.adapter.and_then(|adapter| adapter.low_rank(module, |name| self.var(name))) {
-            Some(part) => weight + (part.b.matmul(&part.a)? * part.scale)?,
-            None => Ok(weight),
-        }
-    }
-
-    fn network(&self) -> Result<Network> {
-        Network::new(self.config, self)
-    }
-}
-
-impl Source for Parameters<'_> {
-    fn weight(&self, name: &str) -> Result<Weight> {
-        match self.full(name)? {
-            Weight::Dense(tensor) => Ok(Weight::Dense(self.rounded(tensor)?)),
-            quantised => Ok(quantised),
-        }
-    }
-
-    fn projection(&self, module: &str, bias: bool) -> Result<Projection> {
-        let weight = self.weight(&format!("{module}.weight"))?;
-        let bias = bias.then(|| self.tensor(&format!("{module}.bias"))).transpose()?;
-        let mut low_rank = self.adapter.and_then(|adapter| adapter.low_rank(module, |name| self.var(name)));
-        if let Some(part) = &mut low_rank {
-            (part.a, part.b) = (self.rounded(part.a.clone())?, self.rounded(part.b.clone())?);
-        }
-        Ok(Projection { weight, bias, low_rank })
-    }
 }
 
 impl Decoder {
@@ -176,16 +87,36 @@ impl Decoder {
         Self::assemble(config, Precision::F32, vars, BTreeMap::new(), None)
     }
 
-    /// The same model with all its weights trainable: quantised ones are dequantised. An adapter stays what is
-    /// trained.
+    /// The same model to train: its weights are dequantised, and trainable unless an adapter is.
     pub fn trainable(self) -> std::result::Result<Self, ModelError> {
-        if self.fixed.is_empty() || self.adapter.is_some() {
+        if self.fixed.is_empty() {
             return Ok(self);
         }
-        // Dropped first: it shares the weights.
-        let Self { config, mut fixed, frozen, .. } = self;
+        // The network is dropped first: it shares the weights.
+        let Self { config, precision, vars, mut fixed, adapter, frozen, .. } = self;
         drop(frozen);
-        Self::from_source(config, |name| fixed.remove(name).map(|weight| weight.dense()).transpose())
+        if adapter.is_none() {
+            return Self::from_source(config, |name| {
+                fixed.remove(name).map(|weight| weight.dense()).transpose()
+            });
+        }
+        let dense =
+            |(name, weight): (String, Weight)| weight.dense().map(|tensor| (name, Weight::Dense(tensor)));
+        let fixed = fixed.into_iter().map(dense).collect::<Result<_>>()?;
+        Self::assemble(config, precision, vars, fixed, adapter)
+    }
+
+    /// The same model with other tables (embedding, untied head) of `vocab_size` rows.
+    pub(super) fn with_tables(
+        self,
+        vocab_size: usize,
+        tables: Weights,
+    ) -> std::result::Result<Self, ModelError> {
+        let Self { config, precision, mut vars, fixed, adapter, .. } = self;
+        for (name, table) in tables {
+            vars.insert(name, Var::from_tensor(&table)?);
+        }
+        Self::assemble(Config { vocab_size, ..config }, precision, vars, fixed, adapter)
     }
 
     /// A model to run, not to train: its weights are kept as they are, quantised ones too.
@@ -265,9 +196,15 @@ impl Decoder {
         (self.config, fixed)
     }
 
-    /// The same model, computing in `precision`. A model with quantised weights computes as their kernels do.
+    /// The same model, computing in `precision`; its fixed weights are rounded for good. Quantised weights compute as
+    /// their kernels do.
     pub fn with_precision(self, precision: Precision) -> std::result::Result<Self, ModelError> {
-        Self::assemble(self.config, precision, self.vars, self.fixed, self.adapter)
+        let rounded = |(name, weight)| match weight {
+            Weight::Dense(tensor) => precision.rounded(tensor).map(|tensor| (name, Weight::Dense(tensor))),
+            quantised => Ok((name, quantised)),
+        };
+        let fixed = self.fixed.into_iter().map(rounded).collect::<Result<_>>()?;
+        Self::assemble(self.config, precision, self.vars, fixed, self.adapter)
     }
 
     /// A copy whose variables are its own; what is fixed is shared.
@@ -323,19 +260,17 @@ impl Decoder {
         self.adapter.as_ref()
     }
 
-    /// Memory that the parameters take, in bytes.
-    pub fn bytes(&self) -> usize {
-        let vars: usize = self.vars.values().map(|var| 4 * var.elem_count()).sum();
-        vars + self.fixed.values().map(Weight::bytes).sum::<usize>()
+    /// One of the weights in f32 under its Hugging Face name: an adapter is merged in, quantised weights are
+    /// dequantised.
+    pub fn weight(&self, name: &str) -> Result<Tensor> {
+        self.parameters(false).merged(name)
     }
 
-    /// The current weights in f32 under their Hugging Face names: an adapter is merged in, quantised weights are
-    /// dequantised. Others share their storage with the model, so later training changes them too; [`Decoder::new`]
-    /// copies what it is given.
+    /// All weights, each as [`Decoder::weight`] has it. Plain ones share their storage with the model, so later training
+    /// changes them too; [`Decoder::new`] copies what it is given.
     pub fn weights(&self) -> Result<Weights> {
-        let parameters = self.parameters(false);
         let names = parameter_shapes(&self.config).into_iter().map(|(name, _)| name);
-        names.map(|name| parameters.merged(&name).map(|tensor| (name, tensor))).collect()
+        names.map(|name| self.weight(&name).map(|tensor| (name, tensor))).collect()
     }
 
     /// The first variable with a value that is not finite, if there is one.
@@ -371,6 +306,9 @@ impl Decoder {
         positions: &[u32],
         visibility: &Arc<Visibility>,
     ) -> Result<(Tensor, Tensor)> {
+        if self.fixed.values().any(|weight| matches!(weight, Weight::Quantised(_))) {
+            candle_core::bail!("quantised weights have no gradient: open the model to train it");
+        }
         let network = self.parameters(true).network()?;
         let hidden = self.run(&network, tokens, positions, visibility, None)?;
         Ok((hidden, network.head.dense()?))

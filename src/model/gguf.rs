@@ -27,7 +27,7 @@ use super::config::Family;
 use super::info::Stored;
 use super::parameters::{EMBEDDING, HEAD, NORM, parameter_shapes};
 use super::projection::Weight;
-use super::{Config, ModelError};
+use super::{Config, ModelError, plain};
 use crate::kernels::{QuantisedMatrix, resident_bytes};
 use crate::prompt::{ChatTemplate, Tokenizer};
 
@@ -79,10 +79,10 @@ impl Head {
         let open = |source| ModelError::Read { path: path.into(), source };
         let wrong = |reason: String| ModelError::Config { path: path.into(), reason };
         let mut file = BufReader::new(File::open(path).map_err(open)?);
-        // candle divides by the file's `general.alignment` without looking at it.
+        // candle divides by the file's `general.alignment` without looking at it, and may trust other numbers as well.
         let content = catch_unwind(AssertUnwindSafe(|| Content::read(&mut file)))
-            .map_err(|_| wrong("general.alignment: expected a positive number".into()))?
-            .map_err(|e| wrong(e.to_string()))?;
+            .map_err(|_| wrong("damaged header (general.alignment: expected a positive number?)".into()))?
+            .map_err(|e| wrong(plain(e)))?;
 
         let metadata = Metadata(&content.metadata);
         let config = config(&content, &mut file).map_err(wrong)?;
@@ -188,7 +188,7 @@ fn weights(
         let weight = content
             .tensor(file, &stored, &Device::Cpu)
             .and_then(|tensor| weight(&tensor, interleaved_heads(&name, config)))
-            .map_err(|e| format!("tensor {stored}: {e}"))?;
+            .map_err(|e| format!("tensor {stored}: {}", plain(e)))?;
         weights.insert(name, weight);
     }
     Ok(weights)

@@ -56,7 +56,7 @@ pub struct Memory {
     pub cache_per_token: u64,
     /// Weights, gradients and moments of a model that is trained as a whole, in f32.
     pub train: u64,
-    /// The same where an adapter with default settings is trained.
+    /// The same where an adapter with default settings and the tags' rows are trained.
     pub train_lora: u64,
     /// What a training pass keeps of one token of a micro-batch until its gradients are known.
     pub activations_per_token: u64,
@@ -78,7 +78,8 @@ impl Memory {
             run: resident.unwrap_or(weights),
             cache_per_token: count(2 * config.num_hidden_layers * kv) * F32,
             train: 4 * weights,
-            train_lora: weights + 4 * F32 * count(lora),
+            // With the tags' rows: two more copies of the embedding, and two gradients of its size.
+            train_lora: weights + 4 * F32 * count(lora + config.vocab_size * d),
             activations_per_token: count(config.num_hidden_layers * kept) * F32,
         }
     }
@@ -211,8 +212,7 @@ mod tests {
     #[test]
     fn a_folder_is_described_without_its_weights() {
         let folder = tempfile::tempdir().unwrap();
-        let mut model = Pretrained::embedded(&Device::Cpu).unwrap();
-        model.add_tags(1).unwrap();
+        let model = Pretrained::embedded(&Device::Cpu).unwrap().with_tags(1).unwrap();
         model.save(folder.path(), DType::F32).unwrap();
         let path = folder.path().join("model.safetensors");
         let bytes = std::fs::read(&path).unwrap();

@@ -12,12 +12,13 @@ mod peft;
 mod pretrained;
 mod projection;
 mod rope;
+mod source;
 mod tag_rows;
 mod weights;
 
 pub use adapter::{Adapter, LoraConfig};
 pub use config::{Config, Family};
-pub use decoder::{CacheWrite, Decoder, KvCache, Precision};
+pub use decoder::{CacheWrite, Decoder, KvCache};
 pub use gguf::{GgufModel, read_gguf};
 pub use info::{Info, Memory};
 pub use parameters::{PROJECTIONS, parameter_shapes};
@@ -25,6 +26,7 @@ pub use peft::adapter_base;
 pub use pretrained::{EMBEDDED, Pretrained};
 pub use projection::Weight;
 pub use rope::{RopeScaling, Yarn};
+pub use source::Precision;
 pub use tag_rows::{NewRow, add_rows};
 pub use weights::{Weights, load, save};
 
@@ -99,6 +101,14 @@ pub enum ModelError {
         /// Ids of the tokenizer.
         ids: usize,
     },
+    /// A model cannot get an adapter, or what an adapter has no place for.
+    #[error("the adapter of {base}: {reason}")]
+    Adapter {
+        /// The base model.
+        base: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// A base model that an adapter names could not be fetched.
     #[error(transparent)]
     Hub(Box<crate::data::hub::HubError>),
@@ -116,5 +126,13 @@ pub enum ModelError {
 impl From<crate::data::hub::HubError> for ModelError {
     fn from(error: crate::data::hub::HubError) -> Self {
         Self::Hub(Box::new(error))
+    }
+}
+
+/// What a candle error says, without the backtrace that it adds where `RUST_BACKTRACE` is set.
+fn plain(error: candle_core::Error) -> String {
+    match error {
+        candle_core::Error::WithBacktrace { inner, .. } => plain(*inner),
+        other => other.to_string(),
     }
 }

@@ -9,11 +9,11 @@ use std::path::Path;
 use candle_core::{DType, Tensor, Var};
 use serde_json::Value;
 
-use super::adapter::{Adapter, rows_variable};
+use super::adapter::{Adapter, duplicate, rows_variable};
 use super::parameters::{EMBEDDING, HEAD, PROJECTIONS, projection, projection_shape};
 use super::projection::Weight;
 use super::weights::{self, Weights};
-use super::{Config, Decoder, EMBEDDED, ModelError};
+use super::{Config, Decoder, EMBEDDED, ModelError, plain};
 use crate::data::hub::{Hub, Kind};
 use crate::prompt::file;
 
@@ -24,18 +24,38 @@ pub(super) const ADAPTER_WEIGHTS: &str = "adapter_model.safetensors";
 const PREFIX: &str = "base_model.model.";
 const MAX_BYTES: u64 = 16 << 20;
 
-/// Settings that change the function and are not supported, with the values that mean "off".
-const UNSUPPORTED: [&str; 9] = [
-    "use_dora",
-    "fan_in_fan_out",
-    "lora_bias",
-    "use_qalora",
-    "layer_replication",
-    "target_parameters",
-    "alora_invocation_tokens",
-    "arrow_config",
-    "use_bdlora",
+/// Settings that are understood here, or that change nothing in a trained adapter. All others must be off: PEFT has many,
+/// and gets new ones, that make the model another function.
+const UNDERSTOOD: [&str; 25] = [
+    "alpha_pattern",
+    "auto_mapping",
+    "base_model_name_or_path",
+    "bias",
+    "ensure_weight_tying",
+    "exclude_modules",
+    "inference_mode",
+    "init_lora_weights",
+    "layers_pattern",
+    "layers_to_transform",
+    "lora_alpha",
+    "lora_dropout",
+    "megatron_core",
+    "modules_to_save",
+    "peft_type",
+    "peft_version",
+    "qalora_group_size",
+    "r",
+    "rank_pattern",
+    "revision",
+    "runtime_config",
+    "target_modules",
+    "task_type",
+    "trainable_token_indices",
+    "use_rslora",
 ];
+
+/// Ways to begin with a new adapter that leave its base as it is.
+const PLAIN_BEGINNINGS: [&str; 3] = ["gaussian", "eva", "orthogonal"];
 
 /// What an adapter's configuration says.
 pub(super) struct PeftConfig(Value);
@@ -55,6 +75,15 @@ impl PeftConfig {
     /// The name of the base model.
     pub(super) fn base(&self) -> &str {
         self.0["base_model_name_or_path"].as_str().unwrap_or_default()
+    }
+
+    /// Whether the adapter brings trained copies of the embedding or the head, which are then two tables, even if the
+    /// base has them tied.
+    fn saves_tables(&self) -> bool {
+        let saved = self.0["modules_to_save"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        saved
+            .filter_map(|name| name.rsplit('.').next())
+            .any(|name| matches!(name, "embed_tokens" | "lm_head"))
     }
 
     /// The scale of a module whose matrices have rank `r`.
@@ -99,7 +128,10 @@ impl PeftConfig {
             rows.remove(HEAD);
         }
         rows.retain(|_, ids| !ids.is_empty());
-        Ok(rows)
+        match rows.values().find_map(|ids| duplicate(ids)) {
+            Some(id) => Err(format!("trainable_token_indices: token {id} is named twice")),
+            None => Ok(rows),
+        }
     }
 }
 
@@ -122,8 +154,17 @@ fn check(config: &Value) -> Result<(), String> {
         Value::Object(map) => map.is_empty(),
         _ => false,
     };
-    if let Some(field) = UNSUPPORTED.into_iter().find(|field| !off(&config[*field])) {
-        return Err(format!("{field}: not supported, expected it off, got {}", config[field]));
+    let others =
+        config.as_object().into_iter().flatten().filter(|(field, _)| !UNDERSTOOD.contains(&field.as_str()));
+    if let Some((field, value)) = others.into_iter().find(|(_, value)| !off(value)) {
+        return Err(format!("{field}: not supported, expected it off, got {value}"));
+    }
+    let beginning = &config["init_lora_weights"];
+    if !(beginning.is_null()
+        || beginning.is_boolean()
+        || beginning.as_str().is_some_and(|b| PLAIN_BEGINNINGS.contains(&b)))
+    {
+        return Err(format!("init_lora_weights: {beginning} changes the base model, which is not supported"));
     }
     let patterns = config["alpha_pattern"].as_object().into_iter().flatten();
     let plain = |key: &str| key.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '.');
@@ -143,6 +184,10 @@ pub(super) fn load(base: Decoder, peft: PeftConfig, folder: &Path) -> Result<Dec
     let path = folder.join(ADAPTER_WEIGHTS);
     let wrong = |reason: String| ModelError::Weights { path: path.clone(), reason };
     let (mut config, mut fixed) = base.into_fixed();
+    if config.tie_word_embeddings && peft.saves_tables() {
+        config.tie_word_embeddings = false;
+        fixed.extend(fixed.get(EMBEDDING).cloned().map(|table| (HEAD.to_owned(), table)));
+    }
     let rows = peft
         .rows(config.tie_word_embeddings)
         .map_err(|reason| ModelError::Config { path: folder.join(ADAPTER_CONFIG), reason })?;
@@ -152,7 +197,19 @@ pub(super) fn load(base: Decoder, peft: PeftConfig, folder: &Path) -> Result<Dec
         fixed.insert(table.clone(), Weight::Dense(tensor));
         adapter.tables.insert(table, key);
     }
-    grow(&mut config, &mut fixed, &adapter.rows)?;
+    // Before anything is allocated for them.
+    for (table, ids) in &adapter.rows {
+        let (name, expected) = (rows_variable(table), vec![ids.len(), config.hidden_size]);
+        match sorted.rows.get(table).map(Tensor::dims) {
+            None => return Err(ModelError::Missing { name, expected }),
+            Some(got) if got != expected => {
+                return Err(ModelError::Shape { name, expected, got: got.to_vec() });
+            }
+            Some(_) => {}
+        }
+    }
+    grow(&mut config, &mut fixed, &adapter.rows)
+        .map_err(|reason| ModelError::Config { path: folder.join(ADAPTER_CONFIG), reason })?;
 
     let mut vars = BTreeMap::new();
     for (module, parts) in sorted.low_rank {
@@ -161,33 +218,35 @@ pub(super) fn load(base: Decoder, peft: PeftConfig, folder: &Path) -> Result<Dec
         vars.insert(format!("{module}.lora_A.weight"), Var::from_tensor(&a)?);
         vars.insert(format!("{module}.lora_B.weight"), Var::from_tensor(&b)?);
     }
-    for (table, ids) in &adapter.rows {
-        let (name, expected) = (rows_variable(table), vec![ids.len(), config.hidden_size]);
-        let Some(tensor) = sorted.rows.get(table) else { return Err(ModelError::Missing { name, expected }) };
-        if tensor.dims() != expected {
-            return Err(ModelError::Shape { name, expected, got: tensor.dims().to_vec() });
-        }
-        vars.insert(name, Var::from_tensor(tensor)?);
+    for table in adapter.rows.keys() {
+        vars.insert(rows_variable(table), Var::from_tensor(&sorted.rows[table])?);
     }
     adapter.config = peft.0;
     Decoder::adapted(config, fixed, adapter, vars)
 }
 
-/// Adds rows of zeros to the tables until each trainable row has a place.
+/// Adds rows of zeros to the tables until each trainable row has a place. New rows follow the old ones without a gap.
 fn grow(
     config: &mut Config,
     fixed: &mut BTreeMap<String, Weight>,
     rows: &BTreeMap<String, Vec<u32>>,
-) -> Result<(), ModelError> {
-    let last = rows.values().flatten().max().map_or(0, |&id| id as usize + 1);
+) -> Result<(), String> {
     let tables = [EMBEDDING, HEAD].into_iter().filter_map(|name| Some(fixed.get(name)?.dims()[0]));
-    let needed = tables.chain([last, config.vocab_size]).max().unwrap_or(last);
+    let there = tables.chain([config.vocab_size]).max().unwrap_or(0);
+    let last = rows.values().flatten().max().map_or(0, |&id| id as usize + 1);
+    let brought = rows.values().map(Vec::len).max().unwrap_or(0);
+    if last > there + brought {
+        let id = last - 1;
+        return Err(format!("trainable_token_indices: expected ids up to {}, got {id}", there + brought - 1));
+    }
+    let needed = there.max(last);
     config.vocab_size = needed;
-    config.check().map_err(|reason| ModelError::Config { path: ADAPTER_CONFIG.into(), reason })?;
+    config.check()?;
     for name in [EMBEDDING, HEAD] {
         let Some(weight) = fixed.get_mut(name).filter(|weight| weight.dims()[0] < needed) else { continue };
         let missing = needed - weight.dims()[0];
-        *weight = Weight::Dense(weight.dense()?.pad_with_zeros(0, 0, missing)?);
+        let table = weight.dense().and_then(|table| table.pad_with_zeros(0, 0, missing)).map_err(plain)?;
+        *weight = Weight::Dense(table);
     }
     Ok(())
 }
@@ -209,7 +268,7 @@ fn sort(tensors: Weights, config: &Config) -> Result<Sorted, String> {
         .collect();
     let mut sorted = Sorted::default();
     for (key, tensor) in tensors {
-        let tensor = tensor.to_dtype(DType::F32).map_err(|e| format!("tensor {key}: {e}"))?;
+        let tensor = tensor.to_dtype(DType::F32).map_err(|e| format!("tensor {key}: {}", plain(e)))?;
         let name = key.strip_prefix(PREFIX).unwrap_or(&key).to_owned();
         if let Some((module, part)) = name.split_once(".lora_")
             && modules.iter().any(|known| known == module)
@@ -223,7 +282,7 @@ fn sort(tensors: Weights, config: &Config) -> Result<Sorted, String> {
         let Some(table) = table else {
             return Err(format!("tensor {key}: not a part of a LoRA adapter that this program runs"));
         };
-        // A tied head has the rows of the embedding, whatever the file says.
+        // A tied head has the embedding's rows; PEFT may have written them twice.
         if table == HEAD && config.tie_word_embeddings {
             continue;
         }
@@ -270,9 +329,8 @@ pub(super) fn save(
     std::fs::write(&path, format!("{:#}\n", adapter.config)).map_err(wrote(&path))?;
     let vars = decoder.vars().iter().map(|(name, var)| (format!("{PREFIX}{name}"), var.as_detached_tensor()));
     let mut tensors: Weights = vars.collect();
-    let whole = decoder.weights()?;
     for (table, key) in &adapter.tables {
-        tensors.extend(whole.get(table).map(|tensor| (key.clone(), tensor.clone())));
+        tensors.insert(key.clone(), decoder.weight(table)?);
     }
     weights::write(&folder.join(ADAPTER_WEIGHTS), tensors, dtype)
 }
@@ -369,7 +427,13 @@ mod tests {
                 "expected shape [3, 32]",
             ),
             (|c| c["trainable_token_indices"] = serde_json::json!({"wte": [7]}), "got \"wte\""),
-            (|c| c["trainable_token_indices"] = serde_json::json!([4_000_000_000u32, 1]), "vocab_size"),
+            (
+                |c| c["trainable_token_indices"] = serde_json::json!([4_000_000_000u32, 1]),
+                "expected ids up to 11, got 4000000000",
+            ),
+            (|c| c["trainable_token_indices"] = serde_json::json!([8, 8]), "token 8 is named twice"),
+            (|c| c["init_lora_weights"] = "pissa".into(), "init_lora_weights: \"pissa\" changes the base"),
+            (|c| c["new_method_config"] = serde_json::json!({"a": 1}), "new_method_config: not supported"),
         ] {
             let message = message(change);
             assert!(message.contains(part) && message.contains("adapter"), "{message}");

@@ -82,7 +82,7 @@ impl Pretrained {
                 reason: peft::nested(&base),
             });
         }
-        let base = Self::open_to_train(&base, device)?;
+        let base = Self::open(&base, device)?;
         let decoder = peft::load(base.decoder, peft, folder)?;
         let (mut tokenizer, mut template) = (base.tokenizer, base.template);
         if folder.join("tokenizer.json").is_file() {
@@ -131,22 +131,24 @@ impl Pretrained {
 
     /// Makes the six tags single tokens with rows of their own, if they are not yet. The rest is unchanged. An adapter
     /// without them is refused: its files have no place for new rows of its base.
-    pub fn add_tags(&mut self, seed: u64) -> Result<(), ModelError> {
-        if let Some(adapter) = self.decoder.adapter().filter(|_| !self.tokenizer.has_tags()) {
-            let reason = "the adapter's model has no tags; merge it first (`model export`)".into();
-            return Err(ModelError::Config { path: adapter.base().into(), reason });
+    pub fn with_tags(self, seed: u64) -> Result<Self, ModelError> {
+        let Self { mut decoder, mut tokenizer, template } = self;
+        if let Some(adapter) = decoder.adapter().filter(|_| !tokenizer.has_tags()) {
+            let (base, reason) =
+                (adapter.base().into(), "it has no tags; merge it first (`model export`)".into());
+            return Err(ModelError::Adapter { base, reason });
         }
-        let before = self.tokenizer.clone();
-        let new = self.tokenizer.add_tags()?;
+        let before = tokenizer.clone();
+        let new = tokenizer.add_tags()?;
         let rows = new.into_iter().map(|id| {
-            let text = self.tokenizer.token(id).unwrap_or_default();
+            let text = tokenizer.token(id).unwrap_or_default();
             Ok(NewRow { id, pieces: before.encode_piece(&text)? })
         });
         let rows = rows.collect::<Result<Vec<_>, ModelError>>()?;
         if !rows.is_empty() {
-            self.decoder = add_rows(&self.decoder, &rows, seed)?;
+            decoder = add_rows(decoder, &rows, seed)?;
         }
-        Ok(())
+        Ok(Self { decoder, tokenizer, template })
     }
 
     /// Gives the model a new adapter, which with the rows of the tags (if it has them) is what is trained from now on.
@@ -195,12 +197,11 @@ mod tests {
     #[test]
     fn adding_tags_keeps_everything_else_and_is_idempotent() -> Result<(), ModelError> {
         let base = Pretrained::embedded(&Device::Cpu)?;
-        let mut tagged = Pretrained::embedded(&Device::Cpu)?;
-        tagged.add_tags(3)?;
+        let tagged = Pretrained::embedded(&Device::Cpu)?.with_tags(3)?;
         let rows = tagged.decoder.config().vocab_size;
         assert_eq!(rows, base.decoder.config().vocab_size + 6);
         assert_eq!(base.prompt("3 7 12 = 45")?, tagged.prompt("3 7 12 = 45")?);
-        tagged.add_tags(4)?;
+        let tagged = tagged.with_tags(4)?;
         assert_eq!(tagged.decoder.config().vocab_size, rows);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! A weight matrix as a pass uses it: dense or quantised, with a bias, with a low-rank adapter.
 
-use candle_core::{Result, Tensor};
+use candle_core::{DType, Result, Tensor};
 
 use crate::kernels::{self, QuantisedMatrix};
 
@@ -26,7 +26,7 @@ impl Weight {
     pub(super) fn logits(&self, hidden: &Tensor) -> Result<Tensor> {
         match self {
             Self::Dense(w) => kernels::logits(hidden, w),
-            Self::Quantised(w) => w.product(hidden),
+            Self::Quantised(w) => w.product(hidden)?.to_dtype(DType::F32),
         }
     }
 
@@ -53,14 +53,6 @@ impl Weight {
             Self::Quantised(w) => w.dequantise(),
         }
     }
-
-    /// Memory that it takes, in bytes.
-    pub fn bytes(&self) -> usize {
-        match self {
-            Self::Dense(w) => w.elem_count() * w.dtype().size_in_bytes(),
-            Self::Quantised(w) => w.bytes(),
-        }
-    }
 }
 
 /// `scale * B A`, added to a weight (LoRA, Hu et al. 2021, arXiv 2106.09685).
@@ -84,13 +76,18 @@ pub(super) struct Projection {
 impl Projection {
     /// `x [m, k]` -> `[m, n]`.
     pub(super) fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let mut y = self.weight.product(x)?;
+        let mut y = match (&self.weight, &self.low_rank) {
+            (weight, None) => weight.product(x)?,
+            (weight, Some(LowRank { a, b, scale })) => {
+                let inner = (kernels::linear(x, a)? * *scale)?; // [m, r]
+                match weight {
+                    Weight::Dense(w) => kernels::linear_low_rank(x, w, &inner, b)?,
+                    Weight::Quantised(w) => (w.product(x)? + kernels::linear(&inner, b)?)?,
+                }
+            }
+        };
         if let Some(bias) = &self.bias {
             y = y.broadcast_add(&bias.to_dtype(y.dtype())?)?;
-        }
-        if let Some(LowRank { a, b, scale }) = &self.low_rank {
-            let inner = kernels::linear(x, a)?; // [m, r]
-            y = (y + (kernels::linear(&inner, b)? * *scale)?)?;
         }
         Ok(y)
     }

@@ -62,6 +62,8 @@ pub struct Yarn {
     pub truncate: Option<bool>,
 }
 
+const ORIGINAL: &str = "original_max_position_embeddings";
+
 /// Puts the rotary settings of transformers 5 (`rope_parameters`) and of older files (`rope_theta`, `rope_scaling`
 /// with `type`) into one form: `rope_theta`, and `rope_scaling` with `rope_type`, absent where nothing is scaled.
 pub(super) fn to_one_form(config: &mut Value) -> Result<(), String> {
@@ -84,6 +86,12 @@ pub(super) fn to_one_form(config: &mut Value) -> Result<(), String> {
     let kind = settings.remove("type");
     let kind = settings.remove("rope_type").or(kind).unwrap_or_else(|| "default".into());
     settings.retain(|_, value| !value.is_null());
+    // Some files state it beside the scaling; transformers lets that count.
+    if let Some(original) = fields.get(ORIGINAL).filter(|v| !v.is_null())
+        && matches!(kind.as_str(), Some("llama3" | "yarn"))
+    {
+        settings.insert(ORIGINAL.into(), original.clone());
+    }
     match kind.as_str() {
         Some("default") => return Ok(()),
         Some("linear" | "llama3" | "yarn") => settings.insert("rope_type".into(), kind),
@@ -145,10 +153,17 @@ impl RopeScaling {
         }
     }
 
-    /// Positions that the original range is stretched to, for kinds whose configuration states the original range.
+    /// Positions that the original range is stretched to. The published configurations with linear scaling and YaRN
+    /// leave `max_position_embeddings` at the original range; those of Llama 3 state the stretched one.
     pub(super) fn stretched(&self, max_positions: usize) -> Option<usize> {
-        let Self::Yarn(yarn) = self else { return None };
-        Some((yarn.original_max_position_embeddings.unwrap_or(max_positions) as f32 * yarn.factor) as usize)
+        match self {
+            Self::Linear { factor } => Some((max_positions as f32 * factor) as usize),
+            Self::Llama3 { .. } => None,
+            Self::Yarn(yarn) => {
+                let original = yarn.original_max_position_embeddings.unwrap_or(max_positions);
+                Some((original as f32 * yarn.factor) as usize)
+            }
+        }
     }
 }
 

@@ -1,13 +1,15 @@
 //! Weights on disk: `model.safetensors`, or shards with an index, as Hugging Face writes them.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use candle_core::safetensors::MmapedSafetensors;
 use candle_core::{DType, Device, Tensor};
+use safetensors::{Dtype, View};
 
 use super::parameters::{HEAD, parameter_shapes};
-use super::{Config, Decoder, ModelError};
+use super::{Config, Decoder, ModelError, plain};
 
 /// Tensors by name.
 pub type Weights = BTreeMap<String, Tensor>;
@@ -19,8 +21,15 @@ const INDEX: &str = "model.safetensors.index.json";
 pub fn load(folder: &Path, device: &Device) -> Result<Decoder, ModelError> {
     let config = Config::read(&folder.join("config.json"))?;
     let wrong = |reason: String| ModelError::Weights { path: folder.into(), reason };
-    let stored = map(&files(folder)?).map_err(|e| wrong(e.to_string()))?;
-    let names: BTreeSet<String> = stored.tensors().into_iter().map(|(name, _)| name).collect();
+    let stored = map(&files(folder)?).map_err(|e| wrong(plain(e)))?;
+    let mut names = BTreeSet::new();
+    for (name, tensor) in stored.tensors() {
+        if !matches!(tensor.dtype(), Dtype::F32 | Dtype::F16 | Dtype::BF16) {
+            let got = tensor.dtype();
+            return Err(wrong(format!("tensor {name}: expected the type F32, F16 or BF16, got {got:?}")));
+        }
+        names.insert(name);
+    }
     let known: BTreeSet<String> = parameter_shapes(&config).into_iter().map(|(name, _)| name).collect();
     // Old files hold the rotary frequencies, and some a copy of a tied head.
     let harmless = |name: &str| name.ends_with("rotary_emb.inv_freq") || name == HEAD;
@@ -45,7 +54,7 @@ fn map(files: &[PathBuf]) -> candle_core::Result<MmapedSafetensors> {
 /// The tensors of one file.
 pub(super) fn read(path: &Path) -> Result<Weights, ModelError> {
     let tensors = candle_core::safetensors::load(path, &Device::Cpu)
-        .map_err(|e| ModelError::Weights { path: path.into(), reason: e.to_string() })?;
+        .map_err(|e| ModelError::Weights { path: path.into(), reason: plain(e) })?;
     Ok(tensors.into_iter().collect())
 }
 
@@ -89,9 +98,48 @@ pub fn save(decoder: &Decoder, folder: &Path, dtype: DType) -> Result<(), ModelE
     let path = folder.join("config.json");
     let mut config = serde_json::to_value(decoder.config())
         .map_err(|e| ModelError::Config { path: path.clone(), reason: e.to_string() })?;
-    config["torch_dtype"] = if dtype == DType::BF16 { "bfloat16" } else { "float32" }.into();
+    config["torch_dtype"] = match dtype {
+        DType::BF16 => "bfloat16",
+        DType::F16 => "float16",
+        _ => "float32",
+    }
+    .into();
     std::fs::write(&path, format!("{config:#}\n")).map_err(|source| ModelError::Read { path, source })?;
-    self::write(&folder.join(SINGLE), decoder.weights()?, dtype)
+    let parts = parameter_shapes(decoder.config());
+    let parts = parts.into_iter().map(|(name, shape)| (name.clone(), Part { decoder, name, shape, dtype }));
+    write_views(&folder.join(SINGLE), parts)
+}
+
+/// A parameter that is made when it is written, so that a merged or dequantised model is never held as a whole.
+struct Part<'a> {
+    decoder: &'a Decoder,
+    name: String,
+    shape: Vec<usize>,
+    dtype: DType,
+}
+
+impl View for Part<'_> {
+    fn dtype(&self) -> Dtype {
+        match self.dtype {
+            DType::BF16 => Dtype::BF16,
+            DType::F16 => Dtype::F16,
+            _ => Dtype::F32,
+        }
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        let made = self.decoder.weight(&self.name).and_then(|tensor| tensor.to_dtype(self.dtype));
+        let tensor = made.expect("a decoder has its own parameters, in a type that converts");
+        Cow::Owned(View::data(&tensor).into_owned())
+    }
+
+    fn data_len(&self) -> usize {
+        self.shape.iter().product::<usize>() * self.dtype.size_in_bytes()
+    }
 }
 
 /// Writes a file of tensors as `dtype`.
@@ -100,6 +148,13 @@ pub(super) fn write(path: &Path, tensors: Weights, dtype: DType) -> Result<(), M
         .into_iter()
         .map(|(name, tensor)| Ok((name, tensor.to_dtype(dtype)?)))
         .collect::<Result<_, ModelError>>()?;
+    write_views(path, tensors)
+}
+
+fn write_views<V: View>(
+    path: &Path,
+    tensors: impl IntoIterator<Item = (String, V)>,
+) -> Result<(), ModelError> {
     // transformers refuses a file without this entry.
     let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
     safetensors::serialize_to_file(tensors, Some(metadata), path)
@@ -112,19 +167,27 @@ mod tests {
 
     #[test]
     fn a_saved_model_loads_again_unchanged() -> Result<(), ModelError> {
-        let folder = std::env::temp_dir().join(format!("parallel-r1-weights-{}", std::process::id()));
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path();
         let decoder = Decoder::random(&Config::tiny(11), 3)?;
-        save(&decoder, &folder, DType::F32)?;
-        let again = load(&folder, &Device::Cpu)?;
+        for (dtype, name) in [(DType::F16, "float16"), (DType::BF16, "bfloat16"), (DType::F32, "float32")] {
+            save(&decoder, folder, dtype)?;
+            let config = std::fs::read_to_string(folder.join("config.json")).expect("it was written");
+            assert!(config.contains(&format!("\"torch_dtype\": \"{name}\"")), "{config}");
+        }
+        let again = load(folder, &Device::Cpu)?;
         assert_eq!(again.config(), decoder.config());
         for (name, var) in decoder.vars() {
             let other = again.vars()[name].flatten_all()?.to_vec1::<f32>()?;
             assert_eq!(var.flatten_all()?.to_vec1::<f32>()?, other, "{name}");
         }
         std::fs::remove_file(folder.join(SINGLE)).expect("the file was written");
-        let message = load(&folder, &Device::Cpu).map(|_| ()).expect_err("no weights").to_string();
+        let message = load(folder, &Device::Cpu).map(|_| ()).expect_err("no weights").to_string();
         assert!(message.contains("no model.safetensors"), "{message}");
-        std::fs::remove_dir_all(&folder).expect("the folder was written");
+        let counts = Tensor::zeros(3, DType::I64, &Device::Cpu)?;
+        candle_core::safetensors::save(&HashMap::from([("x".to_owned(), counts)]), folder.join(SINGLE))?;
+        let message = load(folder, &Device::Cpu).map(|_| ()).expect_err("whole numbers").to_string();
+        assert!(message.contains("tensor x: expected the type F32, F16 or BF16, got I64"), "{message}");
         Ok(())
     }
 
@@ -132,7 +195,8 @@ mod tests {
     fn an_index_cannot_name_files_outside_its_folder() {
         assert!(shards(r#"{"weight_map": {"a": "model-1.safetensors"}}"#).is_ok());
         for name in ["../x", "/etc/passwd", "a/b", ".."] {
-            assert!(shards(&format!(r#"{{"weight_map": {{"a": {name:?}}}}}"#)).is_err(), "{name}");
+            let message = shards(&format!(r#"{{"weight_map": {{"a": {name:?}}}}}"#)).unwrap_err();
+            assert_eq!(message, format!("weight_map: expected a file name, got {name:?}"));
         }
     }
 }

@@ -233,7 +233,8 @@ pub fn open_base(recipe: &Recipe, device: &Device) -> Result<Pretrained> {
 
 /// A checkpoint of a run: a whole model, or an adapter of the base model.
 fn open_checkpoint(recipe: &Recipe, folder: &Path, device: &Device) -> Result<Pretrained> {
-    finish(recipe, Pretrained::from_folder(folder, device)?)
+    let model = Pretrained::from_folder(folder, device)?;
+    finish(recipe, Pretrained { decoder: model.decoder.trainable()?, ..model })
 }
 
 /// A model as the recipe uses it.
@@ -246,7 +247,7 @@ fn finish(recipe: &Recipe, mut model: Pretrained) -> Result<Pretrained> {
 fn open_arm_base(recipe: &Recipe, arm: &Arm, device: &Device) -> Result<Pretrained> {
     let mut base = open_base(recipe, device)?;
     if arm.structure.is_some() {
-        base.add_tags(recipe.seed)?;
+        base = base.with_tags(recipe.seed)?;
     }
     if let Some(lora) = &recipe.model.lora {
         base = base.with_lora(lora, recipe.model.name(), recipe.seed)?;

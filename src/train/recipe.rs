@@ -19,7 +19,7 @@ use crate::data::hub::{HubError, Kind, is_name};
 use crate::data::{Problem, load_problems};
 use crate::engine::{EngineOptions, SamplingParams};
 use crate::layout::Structure;
-use crate::model::{Config, EMBEDDED, LoraConfig, Precision};
+use crate::model::{Config, EMBEDDED, Info, LoraConfig, Precision, adapter_base};
 use crate::reward::RewardConfig;
 
 /// A whole recipe.
@@ -400,6 +400,25 @@ impl Recipe {
         });
         for file in files.chain(self.evaluation.iter_mut().flat_map(|evaluation| &mut evaluation.files)) {
             *file = change(Kind::DataSet, &file.to_string_lossy())?;
+        }
+        Ok(())
+    }
+
+    /// Says what is wrong with the base model for this recipe, as far as its files tell without its weights.
+    pub fn check_model(&self) -> Result<()> {
+        let path = Path::new(&self.model.path);
+        if self.model.init.is_some() || adapter_base(path)?.is_none() {
+            return Ok(());
+        }
+        let wrong = |reason: &str| TrainError::Recipe {
+            recipe: self.model.path.clone(),
+            reason: format!("{reason}; merge it first (`model export`)"),
+        };
+        if self.model.lora.is_some() {
+            return Err(wrong("model.lora: model.path is an adapter already"));
+        }
+        if self.arms.iter().any(|arm| arm.structure.is_some()) && !Info::read(&self.model.path)?.tags {
+            return Err(wrong("model.path: an adapter without the tags, and an arm has a `structure`"));
         }
         Ok(())
     }

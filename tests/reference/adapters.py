@@ -36,6 +36,9 @@ ADAPTERS = {
             alpha_pattern={"layers.1.mlp.up_proj": 3},
         ),
     ),
+    # Trained copies of tables that the base has tied.
+    "qwen2-saved": ("qwen2", dict(TARGETS, modules_to_save=["embed_tokens", "lm_head"])),
+    "qwen2-head": ("qwen2", dict(TARGETS, modules_to_save=["lm_head"])),
 }
 
 

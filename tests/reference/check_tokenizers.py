@@ -113,7 +113,7 @@ def check_family(folder, work, lines):
     for name, model in models.items():
         report(f"{name}: prompts", tokenize(model, lines), ids, lines)
         saved = work / f"{name}-saved"
-        subprocess.run([EXAMPLES / "add_tags", model, saved], check=True)
+        subprocess.run([EXAMPLES / "resave", model, saved, "--tags"], check=True)
         check_tags(name, saved, size, lines)
         begun = AutoTokenizer.from_pretrained(saved)("a")["input_ids"]
         report(f"{name}: begins a text as before", [begun], [theirs.encode("a").ids], ["a"])
@@ -132,7 +132,7 @@ def check_smollm2(work, lines):
     report("SmolLM2: with the published rule for digits, all lines", ours, encoded(theirs, lines), lines)
     rendered = [theirs.apply_chat_template(each, add_generation_prompt=True, return_dict=False) for each in CONVERSATIONS]
     report("SmolLM2: conversations", tokenize(SMOLLM2, CONVERSATIONS), rendered, CONVERSATIONS)
-    subprocess.run([EXAMPLES / "add_tags", SMOLLM2, work / "smollm2"], check=True)
+    subprocess.run([EXAMPLES / "resave", SMOLLM2, work / "smollm2", "--tags"], check=True)
     check_tags("SmolLM2", work / "smollm2", len(theirs), lines)
 
 

@@ -117,7 +117,7 @@ fn an_adapter_is_trained_described_run_and_merged() {
     assert_ne!(answer(&adapter), answer("embedded"));
     let (again, base) = (path("again"), format!("model.path={adapter}"));
     let twice = ["train", "countdown/smoke", "--out", &again, "--set", &base, "--set", "model.lora.r=4"];
-    command(&twice).assert().code(1).stderr(contains("has an adapter already; merge it first"));
+    command(&twice).assert().code(2).stderr(contains("model.path is an adapter already; merge it first"));
     command(&["train", "--set", "model.lora.r=0"])
         .assert()
         .code(2)
@@ -140,11 +140,18 @@ fn a_gguf_file_is_imported_as_a_folder() {
         assert_eq!(ours[field], theirs[field], "{field}");
     }
     command(&["generate", "--model", &out, "--max-tokens", "2", "1 + 1"]).assert().success();
+    command(&["model", "import", file, "--out", &out])
+        .assert()
+        .code(2)
+        .stderr(contains("the folder is not empty"));
     command(&["model", "import", &out, "--out", &out])
         .assert()
         .code(2)
         .stderr(contains("expected a GGUF file, got a folder"));
-    fails(&mut command(&["model", "import", "nowhere.gguf", "--out", &out]), "no such folder or file");
+    fails(
+        &mut command(&["model", "import", "nowhere.gguf", "--out", &format!("{out}-2")]),
+        "no such folder or file",
+    );
 }
 
 /// A name on the Hub stands for a model or a data set everywhere; the second time without the Hub.

@@ -21,8 +21,11 @@ pub(super) fn scaling(
 ) -> Result<Option<RopeScaling>, String> {
     let metadata = Metadata(&content.metadata);
     let key = |name: &str| format!("{}.rope.scaling.{name}", config.model_type.name());
-    let kind = metadata.text(&key("type"))?.filter(|kind| *kind != "none");
-    let factor = metadata.float(&key("factor"))?.unwrap_or(1.0) as f32;
+    let stated = metadata.text(&key("type"))?;
+    // As llama.cpp reads it: an old key, and linear where a factor stands alone.
+    let old = metadata.float(&format!("{}.rope.scale_linear", config.model_type.name()))?;
+    let factor = metadata.float(&key("factor"))?.or(old).unwrap_or(1.0) as f32;
+    let kind = stated.or((factor != 1.0).then_some("linear")).filter(|kind| *kind != "none");
     if content.tensor_infos.contains_key(FACTORS) {
         return match kind {
             None => llama3(content, file, config).map(Some),

@@ -36,7 +36,7 @@ pub(crate) struct Args {
     prompt: String,
     #[command(flatten)]
     model: ModelArgs,
-    /// Take the prompt as it is, without the model's chat template
+    /// Take the prompt as it is, without the model's chat template; special tokens in it count, and none is added
     #[arg(long)]
     raw: bool,
     /// Print one JSON object instead

@@ -37,7 +37,7 @@ struct Export {
     /// The model: a folder, an adapter, a GGUF file, `org/name` on the Hugging Face Hub, or `embedded`
     #[arg(value_name = "MODEL")]
     model: String,
-    /// Where to write it
+    /// Where to write it: a new or empty folder
     out: PathBuf,
     /// The type of the weights
     #[arg(long, value_enum, default_value_t = WeightType::Bf16)]
@@ -53,7 +53,7 @@ struct Import {
     /// The file, or `org/name/FILE.gguf` on the Hugging Face Hub
     #[arg(value_name = "FILE")]
     file: String,
-    /// Where to write the folder
+    /// Where to write it: a new or empty folder
     #[arg(long)]
     out: PathBuf,
     /// The type of the weights; f32 keeps the dequantised numbers as they are
@@ -105,17 +105,14 @@ impl Import {
 }
 
 fn write(model: &str, out: &Path, dtype: WeightType) -> anyhow::Result<()> {
-    if same_place(Path::new(model), out) {
+    // What is there already would stay beside what is written, and could be taken for a part of it.
+    if std::fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(Failure::misuse(
-            format!("{}: is the model itself, which would be overwritten", out.display()),
-            "name another folder",
+            format!("{}: the folder is not empty", out.display()),
+            "name another one, or empty it",
         ));
     }
     hub::open(model)?.save_merged(out, dtype.into())?;
     writeln!(std::io::stdout(), "{}", out.display())?;
     Ok(())
-}
-
-fn same_place(a: &Path, b: &Path) -> bool {
-    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }

@@ -93,6 +93,7 @@ impl Args {
         }
         // Before the run folder has anything in it; the recipe in it keeps the names.
         let local = recipe.localised(hub::resolve)?;
+        local.check_model()?;
         let run = RunFolder::open(out, recipe, self.resume)?;
         eprintln!("run folder {}", out.display());
         let mut watch = Watch {

@@ -9,7 +9,7 @@ use crate::hub;
 
 /// Print what a model holds and what it needs
 ///
-/// Reads the files' heads, not the weights. The memory is an estimate: `run` is the weights (quantised ones as they are)
+/// Reads the files' heads, not the weights (a model on the Hub is downloaded first). The memory is an estimate: `run` is the weights (quantised ones as they are)
 /// and the cache of keys and values, `train` the weights, gradients and AdamW's moments in f32, and what a pass keeps of
 /// each token of a micro-batch.
 #[derive(clap::Args)]
