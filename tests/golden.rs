@@ -140,6 +140,7 @@ fn check_greedy(greedy: &Greedy, model: &Decoder) {
     let request = Request { id: 0, prompt: greedy.prompt.clone(), samples: 1, first_sample: 0 };
     let mut engine = Engine::new(model, &controls, EngineOptions::default());
     let traces = engine.generate(&[request], &params, &mut ()).unwrap();
+    assert_eq!(greedy.tokens.len(), 64);
     assert_eq!(traces[0][0].response(), greedy.tokens);
 }
 
