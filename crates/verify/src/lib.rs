@@ -12,13 +12,18 @@
 
 #![forbid(unsafe_code)]
 
-mod answer;
+pub mod answer;
+pub mod compare;
+mod form;
+mod group;
+pub mod parse;
 pub mod countdown;
 mod extract;
 mod normalise;
 mod number;
 
 pub use extract::extract;
+pub use group::group;
 
 /// What the judge says about a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,7 +41,7 @@ pub enum Verdict {
 /// Percent signs, currency and units are dropped on both sides: problems name the unit, golds leave it
 /// out or not at whim. So `28\%` equals `28`, not `0.28`.
 pub fn equal(gold: &str, answer: &str) -> Verdict {
-    match (read_gold(gold), answer::read(answer)) {
+    match (read_gold(gold), form::read(answer)) {
         (None, _) => Verdict::UnreadableGold,
         (Some(gold), Some(answer)) if gold == answer => Verdict::Correct,
         _ => Verdict::Incorrect,
@@ -53,13 +58,13 @@ pub fn verify(gold: &str, response: &str) -> Verdict {
 ///
 /// What can't be read (empty, or beyond the bounds) has the empty key.
 pub fn key(answer: &str) -> String {
-    answer::read(answer).map_or_else(String::new, |form| form.to_string())
+    form::read(answer).map_or_else(String::new, |form| form.to_string())
 }
 
 /// A gold may be a worked solution; then its boxed or marked answer counts.
-fn read_gold(gold: &str) -> Option<answer::Form> {
+fn read_gold(gold: &str) -> Option<form::Form> {
     let worked = gold.contains("\\boxed") || gold.contains("####");
-    answer::read(if worked { extract(gold).unwrap_or(gold) } else { gold })
+    form::read(if worked { extract(gold).unwrap_or(gold) } else { gold })
 }
 
 #[cfg(test)]
