@@ -1,0 +1,239 @@
+//! The value within a statement: `$x$` of "the length is $x$ in all".
+
+use std::borrow::Cow;
+
+use super::joined::{Joint, joint, list};
+use super::math::{Formula, formulas};
+use super::plain::values;
+use super::{Candidate, Kind, has_digit, is_prose, reads_as_mathematics, words_only};
+
+/// A line is read up to this length.
+const MAX_LINE: usize = 2048;
+
+/// The line up to its end, or to a tag or special token that the text may carry. A formula that is
+/// displayed may have several lines.
+pub(super) fn first_line(text: &str) -> &str {
+    let text = text.trim_start();
+    let text = text.trim_start_matches(|c: char| c.is_whitespace() || "-*_=".contains(c) && is_rule(text));
+    let near = &text[..text.floor_char_boundary(MAX_LINE)];
+    let shown = ["$$", "\\[", "\\begin{"].iter().any(|open| near.starts_with(open));
+    let formula = if shown { formulas(near).first().map_or(0, |formula| formula.outer.end) } else { 0 };
+    let rest = &near[formula..];
+    let tags = ["\n", "\r", "</", "<|", "<Parallel>", "<Path>", "<Summary>"];
+    let end = tags.iter().filter_map(|tag| rest.find(tag)).min().unwrap_or(rest.len());
+    &near[..formula + end]
+}
+
+/// Whether the text starts with a rule below a heading: a line of dashes.
+fn is_rule(text: &str) -> bool {
+    let line = text.split('\n').next().unwrap_or_default().trim();
+    line.len() > 1 && line.chars().all(|c| "-*_=".contains(c))
+}
+
+/// Drops a second sentence and reasons given for the answer.
+pub(super) fn first_clause(line: &str) -> &str {
+    const ENDS: [&str; 14] = [
+        ". ",
+        "! ",
+        "? ",
+        ".\"",
+        ".)",
+        " because ",
+        ", because",
+        " since ",
+        ", since",
+        ", as ",
+        ", which",
+        ", so ",
+        ", not ",
+        ", where ",
+    ];
+    let formulas = formulas(line);
+    let inside = |at: usize| formulas.iter().any(|formula| formula.outer.contains(&at));
+    let abbreviated = |at: usize| {
+        ["approx", "i.e", "e.g", "No", "ca"].iter().any(|word| {
+            let before = line[..at].strip_suffix(word);
+            before.is_some_and(|before| !before.ends_with(char::is_alphanumeric))
+        })
+    };
+    let end = ENDS.iter().filter_map(|mark| {
+        line.match_indices(mark)
+            .map(|(at, _)| at)
+            .find(|&at| !inside(at) && !(mark.starts_with('.') && abbreviated(at)))
+    });
+    &line[..end.min().unwrap_or(line.len())]
+}
+
+/// Drops Markdown's marks, quotes and the punctuation at the end.
+pub(super) fn trim(text: &str) -> &str {
+    let text = text.trim_matches(|c: char| c.is_whitespace() || "*_`\"".contains(c));
+    text.trim_end_matches(['.', ',', ';', '。']).trim_end_matches(['*', '`']).trim_end()
+}
+
+/// The text with the delimiters of its formulas taken away.
+pub(super) fn unmark(text: &str) -> Cow<'_, str> {
+    match &formulas(text)[..] {
+        [] => Cow::Borrowed(text),
+        [one] if one.outer == (0..text.len()) => Cow::Borrowed(one.inner.trim()),
+        found => {
+            let mut out = String::with_capacity(text.len());
+            let mut at = 0;
+            for formula in found {
+                out.push_str(&text[at..formula.outer.start]);
+                out.push_str(formula.inner.trim());
+                at = formula.outer.end;
+            }
+            out.push_str(&text[at..]);
+            Cow::Owned(out)
+        }
+    }
+}
+
+/// What stands between the formulas.
+pub(super) fn outside(text: &str, formulas: &[Formula]) -> String {
+    let ends = formulas.iter().map(|formula| formula.outer.end);
+    let starts = formulas.iter().map(|formula| formula.outer.start).chain([text.len()]);
+    std::iter::once(0).chain(ends).zip(starts).map(|(end, start)| &text[end..start]).collect()
+}
+
+/// The value of a statement; the statement itself if it is one, or if there is none in it.
+pub(super) fn value(statement: &str) -> Candidate<'_> {
+    let statement = without_hedges(statement);
+    let whole = || Candidate { kind: Kind::Whole, span: statement, text: unmark(statement) };
+    if !is_prose(&words_only(statement)) && !statement.contains("**") || reads_as_mathematics(&whole().text) {
+        return whole();
+    }
+    if let Some(found) = bold(statement).next().map(value) {
+        return found;
+    }
+    let said = after_copula(statement);
+    leading(said).or_else(|| last_value(said)).or_else(|| last_value(statement)).unwrap_or_else(whole)
+}
+
+/// Words that qualify an answer without changing it.
+fn without_hedges(statement: &str) -> &str {
+    const HEDGES: [&str; 14] = [
+        "approximately ",
+        "about ",
+        "roughly ",
+        "exactly ",
+        "simply ",
+        "just ",
+        "therefore ",
+        "therefore, ",
+        "thus ",
+        "then ",
+        "equal to ",
+        "given by ",
+        "option ",
+        "choice ",
+    ];
+    let hedge = |text: &str| {
+        HEDGES
+            .iter()
+            .find(|hedge| text.get(..hedge.len()).is_some_and(|start| start.eq_ignore_ascii_case(hedge)))
+            .map(|h| h.len())
+    };
+    let mut rest = statement;
+    while let Some(length) = hedge(rest) {
+        rest = rest[length..].trim_start();
+    }
+    rest
+}
+
+/// What stands behind the last verb of a sentence, if a value does.
+fn after_copula(statement: &str) -> &str {
+    let found = [" is ", " are ", " equals "]
+        .iter()
+        .filter_map(|verb| Some((statement.rfind(verb)?, verb.len())))
+        .max();
+    match found {
+        Some((at, length)) if last_value(&statement[at + length..]).is_some() => &statement[at + length..],
+        _ => statement,
+    }
+}
+
+/// The formulas or values with which a statement begins.
+fn leading(statement: &str) -> Option<Candidate<'_>> {
+    let formulas = formulas(statement);
+    if formulas.first().is_some_and(|first| first.outer.start == 0) {
+        let end = (1..formulas.len()).find(|&i| !said_together(statement, &formulas[i - 1], &formulas[i]));
+        return Some(run(statement, &formulas[..end.unwrap_or(formulas.len())]));
+    }
+    let values = values(statement);
+    let first = values.first().filter(|first| first.start == 0)?;
+    let joins = |i: &usize| joint(&statement[values[*i].end()..values[i + 1].start]) == Some(Joint::Said);
+    let last = (0..values.len() - 1).take_while(joins).last().map_or(0, |i| i + 1);
+    let span = &statement[..values[last].end()];
+    // "3 apples and 4 pears" are no single value.
+    let rest = statement[first.end()..].trim_start();
+    let several = last == 0 && values.len() > 1 && rest.contains(" and ");
+    (!several).then(|| Candidate { kind: Kind::Plain, span, text: span.into() })
+}
+
+fn last_value(text: &str) -> Option<Candidate<'_>> {
+    [last_values(text), last_formulas(text)].into_iter().flatten().max_by_key(end)
+}
+
+/// Where a candidate ends in its text; comparable between candidates of one text.
+pub(super) fn end(found: &Candidate) -> usize {
+    found.span.as_ptr() as usize + found.span.len()
+}
+
+/// The last plain value, with those that it is listed with.
+fn last_values(text: &str) -> Option<Candidate<'_>> {
+    let values = values(text);
+    let last = values.last()?;
+    let joins = |i: &usize| joint(&text[values[*i].end()..values[i + 1].start]) == Some(Joint::Said);
+    let first = (0..values.len() - 1).rev().take_while(joins).last().unwrap_or(values.len() - 1);
+    let span = &text[values[first].start..last.end()];
+    Some(Candidate { kind: Kind::Plain, span, text: span.into() })
+}
+
+/// The last formula that says something, with those that it is listed with.
+pub(super) fn last_formulas(text: &str) -> Option<Candidate<'_>> {
+    let formulas = formulas(text);
+    let says = |formula: &Formula| formula.inner.trim().len() > 1 || has_digit(formula.inner);
+    let last = formulas.iter().rposition(says).or(formulas.len().checked_sub(1))?;
+    let joins = |i: &usize| said_together(text, &formulas[*i], &formulas[i + 1]);
+    let first = (0..last).rev().take_while(joins).last().unwrap_or(last);
+    Some(run(text, &formulas[first..=last]))
+}
+
+fn said_together(text: &str, a: &Formula, b: &Formula) -> bool {
+    joint(&text[a.outer.end..b.outer.start]) == Some(Joint::Said)
+}
+
+/// Formulas as one answer, with the percent sign or the order of magnitude behind the last.
+fn run<'a>(text: &'a str, run: &[Formula<'a>]) -> Candidate<'a> {
+    const SCALES: [&str; 8] = ["%", "\\%", "°", "percent", "thousand", "million", "billion", "trillion"];
+    let (first, last) = (&run[0], &run[run.len() - 1]);
+    let after = &text[last.outer.end..];
+    let scale = SCALES.iter().find(|scale| after.trim_start().starts_with(**scale));
+    let length = scale.map_or(0, |scale| after.len() - after.trim_start().len() + scale.len());
+    let span = &text[first.outer.start..last.outer.end + length];
+    let contents: Vec<&str> = run.iter().map(|formula| trim(formula.inner)).collect();
+    let values = list(&contents);
+    let text = match scale {
+        Some(_) => unmark(span),
+        None => values,
+    };
+    Candidate { kind: Kind::Formula, span, text }
+}
+
+/// The parts between `**` and `**` that have a value.
+fn bold(text: &str) -> impl DoubleEndedIterator<Item = &str> {
+    let parts: Vec<&str> = text.split("**").collect();
+    // An unpaired mark at the end opens nothing.
+    let pairs = parts.len().saturating_sub(1) / 2 * 2;
+    let heading = |part: &str| part.trim_end().ends_with(':') || part.trim_start().starts_with("Step");
+    let inside = parts.into_iter().take(pairs + 1).skip(1).step_by(2).collect::<Vec<_>>();
+    inside.into_iter().filter(move |part| has_digit(part) && !heading(part)).map(trim)
+}
+
+/// The last bold part with a value.
+pub(super) fn last_bold(text: &str) -> Option<Candidate<'_>> {
+    let part = bold(text).next_back()?;
+    let found = value(part);
+    Some(Candidate { kind: Kind::Plain, ..found })
+}
