@@ -137,7 +137,7 @@ fn candidates(text: &str) -> Vec<Candidate<'_>> {
     found.sort_by_key(|found| std::cmp::Reverse((found.span.as_ptr() as usize, found.kind == Kind::Boxed)));
     found.extend(labels.words);
     if found.is_empty() {
-        found.extend(terse(text).or_else(|| trailing(text)));
+        found.extend(terse(text).or_else(|| trailing(text)).or_else(|| endless(text)));
         found.extend(example);
     }
     found
@@ -150,13 +150,15 @@ fn terse(text: &str) -> Option<Candidate<'_>> {
         return None;
     }
     let text = unmark(whole);
-    let formulas = math::formulas(whole);
-    let bare = match formulas[..] {
-        [] => !whole.contains('\n') && !is_prose(&words_only(whole)),
-        _ => !statement::outside(whole, &formulas).split(|c: char| !c.is_alphabetic()).any(is_noun),
-    };
-    let answer = bare || reads_as_mathematics(&text);
+    let single = !whole.contains('\n') || whole.len() > text.len();
+    let answer = single && statement::is_bare(whole) || reads_as_mathematics(&text);
     answer.then_some(Candidate { kind: Kind::Whole, span: whole, text })
+}
+
+/// A long text that has no words: nothing that could be read, but not nothing either.
+fn endless(text: &str) -> Option<Candidate<'_>> {
+    let wordless = text.len() > MAX_TERSE && !is_prose(text);
+    wordless.then_some(Candidate { kind: Kind::Whole, span: text, text: text.into() })
 }
 
 /// The last value in a text; a formula rather than the number at its end, a number rather than a name.
@@ -170,11 +172,6 @@ fn trailing(text: &str) -> Option<Candidate<'_>> {
     let bold = statement::last_bold(text);
     let formula = statement::last_formulas(text);
     [number, bold, formula].into_iter().flatten().max_by_key(end)
-}
-
-/// A word that neither joins values nor scales them.
-fn is_noun(word: &str) -> bool {
-    word.chars().count() > 1 && !["and", "or", "percent"].contains(&word)
 }
 
 /// Whether the text reads as more than words.

@@ -57,7 +57,7 @@ fn statements(text: &str) -> impl Iterator<Item = (&str, bool)> {
         }?;
         let inside = i > 0 && bytes[i - 1].is_ascii_alphanumeric() || i > 0 && bytes[i - 1] == b'/';
         let after = &text[i + word.len()..];
-        if inside || after.starts_with(|c: char| c.is_alphanumeric() && c != 's') {
+        if inside || is_checked(&text[..i]) || after.starts_with(|c: char| c.is_alphanumeric() && c != 's') {
             return None;
         }
         if word == "answer" && i > 0 && bytes[i - 1] == b'<' {
@@ -71,6 +71,13 @@ fn statements(text: &str) -> impl Iterator<Item = (&str, bool)> {
 
 fn starts_with(bytes: &[u8], word: &str) -> bool {
     bytes.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
+}
+
+/// "We can check our answer: 7 * 13 = 91".
+fn is_checked(before: &str) -> bool {
+    let near = &before[before.ceil_char_boundary(before.len().saturating_sub(24))..];
+    let sentence = near.rsplit(['.', '\n']).next().unwrap_or(near).to_ascii_lowercase();
+    ["check", "verify", "confirm"].iter().any(|word| sentence.contains(word))
 }
 
 /// Whether the label stands on a line of its own: "**Final Answer**", "## Answer".
@@ -141,7 +148,8 @@ fn stated(rest: &str, colon: bool) -> Option<(Candidate<'_>, bool)> {
         rest.trim_start_matches(|c: char| c.is_whitespace() || "*_`:-=~—".contains(c) && !is_sign(rest, c));
     let line = trim(first_clause(first_line(rest)));
     let line = affirmed(line)?;
-    if line.is_empty() || is_placeholder(line) {
+    let asked = line.ends_with('?') && line.len() > 1;
+    if line.is_empty() || asked || is_placeholder(line) || line.contains("\\boxed{}") {
         return None;
     }
     let found = labelled(value(line));

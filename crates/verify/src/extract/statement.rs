@@ -74,13 +74,13 @@ pub(super) fn trim(text: &str) -> &str {
 pub(super) fn unmark(text: &str) -> Cow<'_, str> {
     match &formulas(text)[..] {
         [] => Cow::Borrowed(text),
-        [one] if one.outer == (0..text.len()) => Cow::Borrowed(one.inner.trim()),
+        [one] if one.outer == (0..text.len()) => Cow::Borrowed(content(one)),
         found => {
             let mut out = String::with_capacity(text.len());
             let mut at = 0;
             for formula in found {
                 out.push_str(&text[at..formula.outer.start]);
-                out.push_str(formula.inner.trim());
+                out.push_str(content(formula));
                 at = formula.outer.end;
             }
             out.push_str(&text[at..]);
@@ -89,8 +89,13 @@ pub(super) fn unmark(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// A formula without the punctuation of the sentence that it stands in.
+fn content<'a>(formula: &Formula<'a>) -> &'a str {
+    formula.inner.trim().trim_end_matches(['.', ',', ';']).trim_end()
+}
+
 /// What stands between the formulas.
-pub(super) fn outside(text: &str, formulas: &[Formula]) -> String {
+fn outside(text: &str, formulas: &[Formula]) -> String {
     let ends = formulas.iter().map(|formula| formula.outer.end);
     let starts = formulas.iter().map(|formula| formula.outer.start).chain([text.len()]);
     std::iter::once(0).chain(ends).zip(starts).map(|(end, start)| &text[end..start]).collect()
@@ -100,14 +105,29 @@ pub(super) fn outside(text: &str, formulas: &[Formula]) -> String {
 pub(super) fn value(statement: &str) -> Candidate<'_> {
     let statement = without_hedges(statement);
     let whole = || Candidate { kind: Kind::Whole, span: statement, text: unmark(statement) };
-    if !is_prose(&words_only(statement)) && !statement.contains("**") || reads_as_mathematics(&whole().text) {
+    if is_bare(statement) && !statement.contains("**") || reads_as_mathematics(&whole().text) {
         return whole();
     }
-    if let Some(found) = bold(statement).next().map(value) {
-        return found;
+    let bold = || bold(statement).next().map(value);
+    let said = || {
+        let said = after_copula(statement);
+        leading(said).or_else(|| last_value(said))
+    };
+    leading(statement).or_else(bold).or_else(said).or_else(|| last_value(statement)).unwrap_or_else(whole)
+}
+
+/// Whether there are no words around the values of a text.
+pub(super) fn is_bare(text: &str) -> bool {
+    let formulas = formulas(text);
+    match formulas[..] {
+        [] => !is_prose(&words_only(text)),
+        _ => !outside(text, &formulas).split(|c: char| !c.is_alphabetic()).any(is_noun),
     }
-    let said = after_copula(statement);
-    leading(said).or_else(|| last_value(said)).or_else(|| last_value(statement)).unwrap_or_else(whole)
+}
+
+/// A word that neither joins values nor scales them.
+fn is_noun(word: &str) -> bool {
+    word.chars().count() > 1 && !["and", "or", "percent"].contains(&word)
 }
 
 /// Words that qualify an answer without changing it.
@@ -194,7 +214,8 @@ fn last_values(text: &str) -> Option<Candidate<'_>> {
 pub(super) fn last_formulas(text: &str) -> Option<Candidate<'_>> {
     let formulas = formulas(text);
     let says = |formula: &Formula| formula.inner.trim().len() > 1 || has_digit(formula.inner);
-    let last = formulas.iter().rposition(says).or(formulas.len().checked_sub(1))?;
+    let names = |formula: &Formula| !formula.inner.contains("\\boxed{}");
+    let last = formulas.iter().rposition(|f| says(f) && names(f)).or(formulas.iter().rposition(names))?;
     let joins = |i: &usize| said_together(text, &formulas[*i], &formulas[i + 1]);
     let first = (0..last).rev().take_while(joins).last().unwrap_or(last);
     Some(run(text, &formulas[first..=last]))
@@ -212,7 +233,7 @@ fn run<'a>(text: &'a str, run: &[Formula<'a>]) -> Candidate<'a> {
     let scale = SCALES.iter().find(|scale| after.trim_start().starts_with(**scale));
     let length = scale.map_or(0, |scale| after.len() - after.trim_start().len() + scale.len());
     let span = &text[first.outer.start..last.outer.end + length];
-    let contents: Vec<&str> = run.iter().map(|formula| trim(formula.inner)).collect();
+    let contents: Vec<&str> = run.iter().map(content).collect();
     let values = list(&contents);
     let text = match scale {
         Some(_) => unmark(span),

@@ -63,6 +63,10 @@ fn statements() {
         ("The answer is Evelyn.", "Evelyn"),
         ("The answer is 5 after 3 steps of 2 each.", "5"),
         ("<Summary>The answer is 6</Summary>", "6"),
+        ("It is \\boxed{7}.\n\nWe can check our answer: if $n=7$, then $7*13=91$.", "7"),
+        ("It is \\boxed{7}. Is it by chance that the answer is 8?", "7"),
+        ("so our answer is then \\[ 81 - 17 = 64, \\]as before.", "81 - 17 = 64"),
+        ("the final answer is \\[ \\boxed{300,\\!000}, \\] where it is 1 followed by zeros.", "300,\\!000"),
         ("<think>The answer is 3?</think>It is 4.", "4"),
         ("Answer: 12+3=15,15*3=45", "12+3=15,15*3=45"),
         ("x ok\nAnswer: (12+3)*3<|endoftext|>", "(12+3)*3"),
@@ -97,7 +101,9 @@ fn without_a_statement_the_last_value_counts() {
     ] {
         assert_eq!(text(response).as_deref(), Some(expected), "{response}");
     }
-    for response in ["", "  \n", "I do not know the answer to this.", "Write it in \\boxed{}."] {
+    for response in
+        ["", "  \n", "I do not know the answer to this.", "Write it in \\boxed{}.", "It is $\\boxed{}$."]
+    {
         assert_eq!(text(response), None, "{response}");
     }
 }
