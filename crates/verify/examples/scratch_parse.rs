@@ -1,1 +1,0 @@
-fn main(){ use std::io::BufRead; for l in std::io::stdin().lock().lines(){ let l=l.unwrap(); let l=l.replace("\\n","\n"); match parallel_r1_verify::parse::answer(&l){Ok(a)=>println!("{l}   =>   {a}   {}", if matches!(a,parallel_r1_verify::answer::Answer::Text(_)){"TEXT"}else{""}),Err(e)=>println!("{l} => ERR {e}")}}}
