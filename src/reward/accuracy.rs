@@ -54,9 +54,7 @@ pub fn answer_keys(problem: &Problem, responses: &[&str]) -> Vec<Option<String>>
     if problem.source == COUNTDOWN {
         return responses.iter().map(|response| countdown::canonical(extract(response)?)).collect();
     }
-    let first = |response: &&str| extract_with(response, Kinds::default()).into_iter().next();
-    let answers: Vec<Option<String>> =
-        responses.iter().map(|response| Some(first(response)?.text.into_owned())).collect();
+    let answers: Vec<Option<String>> = responses.iter().map(|response| stated_answer(response)).collect();
     let stated: Vec<&str> = answers.iter().flatten().map(String::as_str).collect();
     let mut classes = group(&stated).into_iter();
     let key = |answer: &Option<String>| {
@@ -64,6 +62,11 @@ pub fn answer_keys(problem: &Problem, responses: &[&str]) -> Vec<Option<String>>
         Some(stated[class].to_owned())
     };
     answers.iter().map(key).collect()
+}
+
+/// The answer that a response states last; of several boxes that form one answer, the list.
+fn stated_answer(response: &str) -> Option<String> {
+    extract_with(response, Kinds::default()).into_iter().next().map(|found| found.text.into_owned())
 }
 
 /// `accuracy`: +1 if the answer is right, else -1.

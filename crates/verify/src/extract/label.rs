@@ -53,6 +53,11 @@ fn statements(text: &str) -> impl Iterator<Item = (&str, bool)> {
     (0..bytes.len()).rev().filter_map(move |i| {
         let word = match bytes[i] | 0x20 {
             b'a' => ["answer", "ans"].into_iter().find(|word| starts_with(&bytes[i..], word)),
+            b'o' | b'c' => {
+                let found = ["option", "choice"].into_iter().find(|word| starts_with(&bytes[i..], word));
+                found
+                    .filter(|_| ["correct ", "right "].iter().any(|adjective| text[..i].ends_with(adjective)))
+            }
             _ => None,
         }?;
         let inside = i > 0 && bytes[i - 1].is_ascii_alphanumeric() || i > 0 && bytes[i - 1] == b'/';
@@ -64,8 +69,7 @@ fn statements(text: &str) -> impl Iterator<Item = (&str, bool)> {
             return after.strip_prefix('>').map(|content| (content, true));
         }
         let after = after.strip_prefix('s').unwrap_or(after);
-        after_label(after, is_heading(&text[..i]))
-            .filter(|_| word == "answer" || after.starts_with([':', '.']))
+        after_label(after, is_heading(&text[..i])).filter(|_| word != "ans" || after.starts_with([':', '.']))
     })
 }
 
@@ -145,7 +149,7 @@ fn after_verb(rest: &str) -> Option<&str> {
 /// The answer in what follows a label, if it is one, and whether it has a value.
 fn stated(rest: &str, colon: bool) -> Option<(Candidate<'_>, bool)> {
     let rest =
-        rest.trim_start_matches(|c: char| c.is_whitespace() || "*_`:-=~—".contains(c) && !is_sign(rest, c));
+        rest.trim_start_matches(|c: char| c.is_whitespace() || "*_`:-=~—}".contains(c) && !is_sign(rest, c));
     let line = trim(first_clause(first_line(rest)));
     let line = affirmed(line)?;
     let asked = line.ends_with('?') && line.len() > 1;

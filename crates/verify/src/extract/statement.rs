@@ -50,11 +50,14 @@ pub(super) fn first_clause(line: &str) -> &str {
     ];
     let formulas = formulas(line);
     let inside = |at: usize| formulas.iter().any(|formula| formula.outer.contains(&at));
+    // "approx. 5" and "B. 5" go on.
     let abbreviated = |at: usize| {
-        ["approx", "i.e", "e.g", "No", "ca"].iter().any(|word| {
-            let before = line[..at].strip_suffix(word);
-            before.is_some_and(|before| !before.ends_with(char::is_alphanumeric))
-        })
+        let choice = at == 1 && line.starts_with(|c: char| c.is_ascii_uppercase());
+        choice
+            || ["approx", "i.e", "e.g", "No", "ca"].iter().any(|word| {
+                let before = line[..at].strip_suffix(word);
+                before.is_some_and(|before| !before.ends_with(char::is_alphanumeric))
+            })
     };
     let end = ENDS.iter().filter_map(|mark| {
         line.match_indices(mark)
@@ -66,6 +69,8 @@ pub(super) fn first_clause(line: &str) -> &str {
 
 /// Drops Markdown's marks, quotes and the punctuation at the end.
 pub(super) fn trim(text: &str) -> &str {
+    // The end of an object or a command that the label stands in: {"answer": 5}, \textbf{Answer: 5}.
+    let text = if text.contains('{') { text } else { text.trim_end().trim_end_matches('}') };
     let text = text.trim_matches(|c: char| c.is_whitespace() || "*_`\"".contains(c));
     text.trim_end_matches(['.', ',', ';', '。']).trim_end_matches(['*', '`']).trim_end()
 }
@@ -103,17 +108,39 @@ fn outside(text: &str, formulas: &[Formula]) -> String {
 
 /// The value of a statement; the statement itself if it is one, or if there is none in it.
 pub(super) fn value(statement: &str) -> Candidate<'_> {
-    let statement = without_hedges(statement);
+    let statement = without_remark(without_hedges(statement));
     let whole = || Candidate { kind: Kind::Whole, span: statement, text: unmark(statement) };
     if is_bare(statement) && !statement.contains("**") || reads_as_mathematics(&whole().text) {
         return whole();
     }
-    let bold = || bold(statement).next().map(value);
+    let bold = |valued| move || bold(statement, valued).next().map(value);
     let said = || {
         let said = after_copula(statement);
         leading(said).or_else(|| last_value(said))
     };
-    leading(statement).or_else(bold).or_else(said).or_else(|| last_value(statement)).unwrap_or_else(whole)
+    leading(statement)
+        .or_else(bold(true))
+        .or_else(said)
+        .or_else(|| last_value(statement))
+        .or_else(bold(false))
+        .or_else(|| letter(statement))
+        .unwrap_or_else(whole)
+}
+
+/// "The correct option is B."
+fn letter(statement: &str) -> Option<Candidate<'_>> {
+    let word = trim(statement.rsplit_once(' ')?.1);
+    let bare = word.trim_matches(['(', ')']);
+    let letter = bare.len() == 1 && bare.starts_with(|c: char| c.is_ascii_uppercase() && c != 'I');
+    letter.then(|| Candidate { kind: Kind::Plain, span: word, text: word.into() })
+}
+
+/// Drops "(in metres)" behind a value: a remark in words.
+fn without_remark(statement: &str) -> &str {
+    let Some((value, remark)) = statement.rsplit_once(" (") else { return statement };
+    let words = remark.strip_suffix(')').is_some_and(|words| words.contains(|c: char| c.is_alphabetic()));
+    let plain = words && !has_digit(remark) && !remark.contains(['\\', '$', '=', '^', '+']);
+    if plain && remark.len() > 2 && has_digit(value) { value.trim_end() } else { statement }
 }
 
 /// Whether there are no words around the values of a text.
@@ -242,19 +269,19 @@ fn run<'a>(text: &'a str, run: &[Formula<'a>]) -> Candidate<'a> {
     Candidate { kind: Kind::Formula, span, text }
 }
 
-/// The parts between `**` and `**` that have a value.
-fn bold(text: &str) -> impl DoubleEndedIterator<Item = &str> {
+/// The parts between `**` and `**`; only those with a value, if asked for.
+fn bold(text: &str, valued: bool) -> impl DoubleEndedIterator<Item = &str> {
     let parts: Vec<&str> = text.split("**").collect();
     // An unpaired mark at the end opens nothing.
     let pairs = parts.len().saturating_sub(1) / 2 * 2;
     let heading = |part: &str| part.trim_end().ends_with(':') || part.trim_start().starts_with("Step");
     let inside = parts.into_iter().take(pairs + 1).skip(1).step_by(2).collect::<Vec<_>>();
-    inside.into_iter().filter(move |part| has_digit(part) && !heading(part)).map(trim)
+    inside.into_iter().filter(move |part| (has_digit(part) || !valued) && !heading(part)).map(trim)
 }
 
 /// The last bold part with a value.
 pub(super) fn last_bold(text: &str) -> Option<Candidate<'_>> {
-    let part = bold(text).next_back()?;
+    let part = bold(text, true).next_back()?;
     let found = value(part);
     Some(Candidate { kind: Kind::Plain, ..found })
 }
