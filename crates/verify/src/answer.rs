@@ -3,7 +3,7 @@
 //! ```text
 //! text ── parse ──> Answer ── compare ──> equal, different (why), undecided (why)
 //! ```
-//! Readers decide nothing that needs algebra: `2/4` stays a quotient, `(0,1)` may be a point or an open
+//! Reading decides nothing that needs algebra or a second answer: `(0,1)` may be a point or an open
 //! interval, and `1,22` keeps both of its readings ([`Answer::Either`]). Comparing decides.
 
 mod display;
@@ -125,8 +125,6 @@ pub enum Expr {
     Function(Function, Vec<Expr>),
     /// An unknown function or operator: `f(x)`.
     Apply(String, Vec<Expr>),
-    /// `\pm` before what follows; two values.
-    PlusMinus(Box<Expr>),
     /// Rows of equal length.
     Matrix(Vec<Vec<Expr>>),
 }
@@ -165,7 +163,7 @@ pub enum Function {
     Tanh,
     /// The natural logarithm.
     Ln,
-    /// Logarithm of the second argument to the base of the first.
+    /// Logarithm of the second argument to the base of the first, 10 if there is one argument.
     Log,
     /// The logarithm of which the base was left to the reader: 10 or e.
     LogBare,
@@ -195,6 +193,70 @@ impl Answer {
     /// An expression without a unit.
     pub fn value(value: Expr) -> Answer {
         Answer::Value(Quantity { value, unit: None })
+    }
+}
+
+impl Expr {
+    /// A whole number.
+    pub fn integer(value: impl Into<dashu_int::IBig>) -> Expr {
+        Expr::Number(Rational::from(value.into()))
+    }
+
+    /// The value of a literal, fractions of integers included.
+    pub fn literal(&self) -> Option<&Rational> {
+        match self {
+            Expr::Number(value) | Expr::Decimal(value, _) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// With the other sign; a literal stays one.
+    pub fn negated(self) -> Expr {
+        match self {
+            Expr::Number(value) => Expr::Number(-value),
+            Expr::Decimal(value, places) => Expr::Decimal(-value, places),
+            Expr::Product(mut factors) => {
+                match factors.first().cloned() {
+                    Some(first @ (Expr::Number(_) | Expr::Decimal(..))) => factors[0] = first.negated(),
+                    _ => factors.insert(0, Expr::integer(-1)),
+                }
+                Expr::Product(factors)
+            }
+            other => Expr::Product(vec![Expr::integer(-1), other]),
+        }
+    }
+
+    /// The product of two factors, flat.
+    pub fn times(self, other: Expr) -> Expr {
+        let mut factors = match self {
+            Expr::Product(factors) => factors,
+            one => vec![one],
+        };
+        match other {
+            Expr::Product(more) => factors.extend(more),
+            one => factors.push(one),
+        }
+        Expr::Product(factors)
+    }
+
+    /// The quotient; a fraction of integers becomes one number. `None` for division by a literal zero.
+    pub fn over(self, other: Expr) -> Option<Expr> {
+        match (&self, &other) {
+            (_, Expr::Number(zero) | Expr::Decimal(zero, _)) if zero.is_zero() => None,
+            (Expr::Number(a), Expr::Number(b)) => Some(Expr::Number(a / b)),
+            (_, Expr::Number(b)) => Some(self.times(Expr::Number(Rational::ONE / b))),
+            _ => Some(self.times(other.power(Expr::integer(-1)))),
+        }
+    }
+
+    /// This to the power of another.
+    pub fn power(self, exponent: Expr) -> Expr {
+        Expr::Power(Box::new(self), Box::new(exponent))
+    }
+
+    /// The root of this, the square root for 2.
+    pub fn root(self, degree: Expr) -> Option<Expr> {
+        Some(self.power(Expr::integer(1).over(degree)?))
     }
 }
 

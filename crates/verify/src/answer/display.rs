@@ -11,7 +11,13 @@ fn join<T: Display>(f: &mut Formatter<'_>, items: &[T], separator: &str) -> fmt:
     Ok(())
 }
 
-fn wrap<T: Display>(f: &mut Formatter<'_>, open: &str, items: &[T], separator: &str, close: &str) -> fmt::Result {
+fn wrap<T: Display>(
+    f: &mut Formatter<'_>,
+    open: &str,
+    items: &[T],
+    separator: &str,
+    close: &str,
+) -> fmt::Result {
     f.write_str(open)?;
     join(f, items, separator)?;
     f.write_str(close)
@@ -114,7 +120,9 @@ impl Display for Sign {
 impl Display for Expr {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Expr::Number(value) if value.is_int() && value.sign() == dashu_base::Sign::Positive => value.fmt(f),
+            Expr::Number(value) if value.is_int() && value.sign() == dashu_base::Sign::Positive => {
+                value.fmt(f)
+            }
             Expr::Number(value) => write!(f, "({value})"),
             Expr::Decimal(value, places) => write!(f, "{}", super::decimal(value, *places)),
             Expr::Symbol(name) => f.write_str(name),
@@ -124,7 +132,6 @@ impl Display for Expr {
             Expr::Power(base, exponent) => write!(f, "{base}^{exponent}"),
             Expr::Function(function, arguments) => wrap(f, &format!("{function:?}("), arguments, ", ", ")"),
             Expr::Apply(name, arguments) => wrap(f, &format!("{name}("), arguments, ", ", ")"),
-            Expr::PlusMinus(inner) => write!(f, "±{inner}"),
             Expr::Matrix(rows) => {
                 f.write_str("[")?;
                 for row in rows {

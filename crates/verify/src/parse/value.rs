@@ -1,0 +1,108 @@
+//! One value: currency, expression, unit; `\pm` makes several.
+
+use super::token::{Kind, Token};
+use super::{Fault, expr, unit};
+use crate::answer::{Answer, Constant, Expr, Quantity, Unit};
+
+/// More signs `\pm` than this are not read.
+const MAX_PLUS_MINUS: usize = 4;
+
+/// Reads all tokens as one value, or as the values that `\pm` makes of it.
+pub(super) fn read(tokens: &[Token<'_>], source: &str) -> Result<Answer, Fault> {
+    let signs = tokens.iter().filter(|t| matches!(t.kind, Kind::Mark('±' | '∓'))).count();
+    match signs {
+        0 => quantity(tokens, source).map(Answer::Value),
+        1..=MAX_PLUS_MINUS => several(tokens, source, signs),
+        _ => Err(Fault::Unexpected),
+    }
+}
+
+/// With `\mp` all signs go together; else each is free.
+fn several(tokens: &[Token<'_>], source: &str, signs: usize) -> Result<Answer, Fault> {
+    let together = tokens.iter().any(|t| t.kind == Kind::Mark('∓'));
+    let all = (1u8 << signs) - 1;
+    let read = |upper: u8| quantity(&resolved(tokens, upper), source).map(Answer::Value);
+    let choices: Vec<u8> = if together { vec![0, all] } else { (0..=all).collect() };
+    let values = choices.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    if together || signs == 1 {
+        return Ok(Answer::Several(values));
+    }
+    let pair = Answer::Several(vec![read(0)?, read(all)?]);
+    Ok(Answer::Either(vec![Answer::Several(values), pair]))
+}
+
+/// Each `\pm` replaced: a set bit stands for the lower sign.
+fn resolved<'a>(tokens: &[Token<'a>], lower: u8) -> Vec<Token<'a>> {
+    let mut out = tokens.to_vec();
+    let mut index = 0;
+    for token in &mut out {
+        let plus = match token.kind {
+            Kind::Mark('±') => lower >> index & 1 == 0,
+            Kind::Mark('∓') => lower >> index & 1 == 1,
+            _ => continue,
+        };
+        index += 1;
+        token.kind = Kind::Mark(if plus { '+' } else { '-' });
+    }
+    out
+}
+
+fn quantity(tokens: &[Token<'_>], source: &str) -> Result<Quantity, Fault> {
+    if let Some(found) = money(tokens, source)? {
+        return Ok(found);
+    }
+    let (head, modulus) = congruence(tokens, source);
+    if let Some(unit) = modulus {
+        return Ok(Quantity { value: expr::whole(head)?, unit: Some(unit) });
+    }
+    let (head, unit) = unit::peel(head, source);
+    match expr::whole(head) {
+        Ok(value) => Ok(angle(value, unit)),
+        // The words were no unit after all.
+        Err(Fault::Unexpected) if unit.is_some() => Ok(angle(expr::whole(tokens)?, None)),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// `$5`, `-$5`, `$-5`, `5$`, `$5 million`.
+fn money(tokens: &[Token<'_>], source: &str) -> Result<Option<Quantity>, Fault> {
+    let sign = |token: &Token<'_>| match token.kind {
+        Kind::Mark(c) => unit::currency(c),
+        _ => None,
+    };
+    let (unit, value): (Unit, Vec<Token<'_>>) = match tokens {
+        [first, rest @ ..] if sign(first).is_some() => (sign(first).ok_or(Fault::Unexpected)?, rest.to_vec()),
+        [minus, first, rest @ ..] if minus.kind == Kind::Mark('-') && sign(first).is_some() => {
+            let signed = std::iter::once(*minus).chain(rest.iter().copied()).collect();
+            (sign(first).ok_or(Fault::Unexpected)?, signed)
+        }
+        [rest @ .., last] if sign(last).is_some() => (sign(last).ok_or(Fault::Unexpected)?, rest.to_vec()),
+        _ => return Ok(None),
+    };
+    let (head, _) = unit::peel(&value, source);
+    let value = expr::whole(head)?;
+    Ok(Some(Quantity { value, unit: Some(unit) }))
+}
+
+/// `3 \pmod{7}`, `3 mod 7`.
+fn congruence<'t, 'a>(tokens: &'t [Token<'a>], source: &str) -> (&'t [Token<'a>], Option<Unit>) {
+    let is_mod = |t: &Token<'_>| matches!(t.kind, Kind::Command("pmod" | "bmod" | "mod") | Kind::Word("mod"));
+    let Some(at) = tokens.iter().position(is_mod) else { return (tokens, None) };
+    let open = at > 0 && tokens[at - 1].kind == Kind::Mark('(') && tokens.last().is_some_and(|t| t.kind == Kind::Mark(')'));
+    let (head, last) = (if open { at - 1 } else { at }, tokens[tokens.len() - 1].end);
+    let modulus = source.get(tokens[at].end..last).unwrap_or("");
+    let modulus: String = modulus.chars().filter(|c| c.is_alphanumeric() || "+-*^".contains(*c)).collect();
+    (&tokens[..head], Some(Unit::Words(format!("mod {modulus}"))))
+}
+
+/// A value that is so many degrees has the unit degree.
+fn angle(value: Expr, unit: Option<Unit>) -> Quantity {
+    let Expr::Product(mut factors) = value else { return Quantity { value, unit } };
+    let degrees = factors.iter().filter(|f| **f == Expr::Constant(Constant::Degree)).count();
+    if unit.is_some() || degrees != 1 {
+        return Quantity { value: Expr::Product(factors), unit };
+    }
+    factors.retain(|f| *f != Expr::Constant(Constant::Degree));
+    let value = if factors.len() == 1 { factors.remove(0) } else { Expr::Product(factors) };
+    Quantity { value, unit: Some(Unit::Degree) }
+}
