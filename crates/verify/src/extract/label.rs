@@ -1,7 +1,7 @@
 //! Labels: "Answer: x", "the answer is x", "#### x", `<answer>x</answer>`.
 
 use super::boxed::is_placeholder;
-use super::statement::{first_clause, first_line, trim, value};
+use super::statement::{first_clause, first_line, trim, value, without_hedges};
 use super::{Candidate, Kind, has_digit, is_prose};
 
 /// Labels beyond this many, counted from the end, are not looked at.
@@ -156,6 +156,9 @@ fn stated(rest: &str, colon: bool) -> Option<(Candidate<'_>, bool)> {
     if line.is_empty() || asked || is_placeholder(line) || line.contains("\\boxed{}") {
         return None;
     }
+    if !colon && is_remark(without_hedges(line)) {
+        return None;
+    }
     let found = labelled(value(line));
     let letter = found.text.trim_matches(['(', ')']).chars().count() == 1;
     let valued = letter
@@ -165,8 +168,7 @@ fn stated(rest: &str, colon: bool) -> Option<(Candidate<'_>, bool)> {
         return Some((found, true));
     }
     let words = line.split_whitespace().count();
-    let remark = !colon && is_remark(line);
-    (words <= MAX_WORDS && !remark).then_some((found, colon && words <= 3))
+    (words <= MAX_WORDS).then_some((found, colon && words <= 3))
 }
 
 /// Whether the character is a minus sign of the value that it precedes.
@@ -185,15 +187,14 @@ fn affirmed(line: &str) -> Option<&str> {
     }
 }
 
-/// "the answer is correct": a word about the answer.
+/// "the answer is correct", "the answer is rounded to 2 places": words about the answer.
 fn is_remark(line: &str) -> bool {
-    const WORDS: [&str; 32] = [
+    const WORDS: [&str; 38] = [
         "correct",
         "right",
         "wrong",
         "incorrect",
         "clear",
-        "clearly",
         "obvious",
         "in",
         "within",
@@ -201,26 +202,33 @@ fn is_remark(line: &str) -> bool {
         "found",
         "given",
         "as",
-        "the same",
         "that",
         "whatever",
         "what",
         "which",
         "here",
         "there",
-        "also",
-        "still",
-        "indeed",
-        "therefore",
-        "thus",
-        "then",
         "valid",
         "reasonable",
         "consistent",
         "unique",
         "helpful",
         "not",
+        "rounded",
+        "required",
+        "expected",
+        "supposed",
+        "written",
+        "expressed",
+        "always",
+        "never",
+        "to",
+        "of",
+        "known",
+        "unknown",
+        "greater",
+        "less",
     ];
     let first = line.split([' ', ',', ':', ';', '!']).next().unwrap_or(line).to_ascii_lowercase();
-    WORDS.contains(&first.as_str())
+    WORDS.contains(&first.as_str()) || line.starts_with("the same")
 }

@@ -158,8 +158,8 @@ fn is_noun(word: &str) -> bool {
 }
 
 /// Words that qualify an answer without changing it.
-fn without_hedges(statement: &str) -> &str {
-    const HEDGES: [&str; 14] = [
+pub(super) fn without_hedges(statement: &str) -> &str {
+    const HEDGES: [&str; 24] = [
         "approximately ",
         "about ",
         "roughly ",
@@ -174,6 +174,16 @@ fn without_hedges(statement: &str) -> &str {
         "given by ",
         "option ",
         "choice ",
+        "found to be ",
+        "indeed ",
+        "also ",
+        "still ",
+        "now ",
+        "clearly ",
+        "obviously ",
+        "as follows: ",
+        "hence ",
+        "only ",
     ];
     let hedge = |text: &str| {
         HEDGES
