@@ -27,6 +27,9 @@ const MAX_BYTES: usize = 1 << 16;
 /// A response without prose is taken as the answer itself up to this length.
 const MAX_TERSE: usize = 1024;
 
+/// A value with its unit has at most this many words.
+const MAX_UNIT: usize = 12;
+
 /// Where in a response an answer was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -151,7 +154,7 @@ fn terse(text: &str) -> Option<Candidate<'_>> {
     }
     let text = unmark(whole);
     let single = !whole.contains('\n') || whole.len() > text.len();
-    let answer = single && statement::is_bare(whole) || reads_as_mathematics(&text);
+    let answer = single && statement::is_bare(whole) || reads_as_value(&text);
     answer.then_some(Candidate { kind: Kind::Whole, span: whole, text })
 }
 
@@ -174,10 +177,12 @@ fn trailing(text: &str) -> Option<Candidate<'_>> {
     [number, bold, formula].into_iter().flatten().max_by_key(end)
 }
 
-/// Whether the text reads as more than words.
-fn reads_as_mathematics(text: &str) -> bool {
+/// Whether the text reads as a value, perhaps with words behind it that are its unit.
+fn reads_as_value(text: &str) -> bool {
     use crate::answer::Answer;
-    !matches!(crate::parse::answer(text), Err(_) | Ok(Answer::Text(_)))
+    let starts = !text.starts_with(|c: char| c.is_alphabetic() || c == '*');
+    let short = text.split_whitespace().take(MAX_UNIT + 1).count() <= MAX_UNIT;
+    starts && short && !matches!(crate::parse::answer(text), Err(_) | Ok(Answer::Text(_)))
 }
 
 fn has_digit(text: &str) -> bool {

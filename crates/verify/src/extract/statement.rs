@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::joined::{Joint, joint, list};
 use super::math::{Formula, formulas};
 use super::plain::values;
-use super::{Candidate, Kind, has_digit, is_prose, reads_as_mathematics, words_only};
+use super::{Candidate, Kind, has_digit, is_prose, reads_as_value, words_only};
 
 /// A line is read up to this length.
 const MAX_LINE: usize = 2048;
@@ -16,8 +16,8 @@ pub(super) fn first_line(text: &str) -> &str {
     let text = text.trim_start();
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || "-*_=".contains(c) && is_rule(text));
     let near = &text[..text.floor_char_boundary(MAX_LINE)];
-    let shown = ["$$", "\\[", "\\begin{"].iter().any(|open| near.starts_with(open));
-    let formula = if shown { formulas(near).first().map_or(0, |formula| formula.outer.end) } else { 0 };
+    let shown = if near.starts_with(['$', '\\']) { formulas(near) } else { Vec::new() };
+    let formula = shown.first().filter(|first| first.outer.start == 0).map_or(0, |first| first.outer.end);
     let rest = &near[formula..];
     let tags = ["\n", "\r", "</", "<|", "<Parallel>", "<Path>", "<Summary>"];
     let end = tags.iter().filter_map(|tag| rest.find(tag)).min().unwrap_or(rest.len());
@@ -84,14 +84,22 @@ pub(super) fn unmark(text: &str) -> Cow<'_, str> {
             let mut out = String::with_capacity(text.len());
             let mut at = 0;
             for formula in found {
-                out.push_str(&text[at..formula.outer.start]);
-                out.push_str(content(formula));
+                push_apart(&mut out, &text[at..formula.outer.start]);
+                push_apart(&mut out, content(formula));
                 at = formula.outer.end;
             }
-            out.push_str(&text[at..]);
+            push_apart(&mut out, &text[at..]);
             Cow::Owned(out)
         }
     }
+}
+
+/// Appends, with a space where two words would become one.
+fn push_apart(out: &mut String, part: &str) {
+    if out.ends_with(char::is_alphanumeric) && part.starts_with(char::is_alphanumeric) {
+        out.push(' ');
+    }
+    out.push_str(part);
 }
 
 /// A formula without the punctuation of the sentence that it stands in.
@@ -110,7 +118,7 @@ fn outside(text: &str, formulas: &[Formula]) -> String {
 pub(super) fn value(statement: &str) -> Candidate<'_> {
     let statement = without_remark(without_hedges(statement));
     let whole = || Candidate { kind: Kind::Whole, span: statement, text: unmark(statement) };
-    if is_bare(statement) && !statement.contains("**") || reads_as_mathematics(&whole().text) {
+    if is_bare(statement) && !statement.contains("**") || reads_as_value(&whole().text) {
         return whole();
     }
     let bold = |valued| move || bold(statement, valued).next().map(value);
