@@ -69,7 +69,7 @@ fn problem(prompt: &str) -> Problem {
 }
 
 fn text(model: &Pretrained, trace: &Trace) -> Result<String, ModelError> {
-    model.tokenizer.decode(trace.response())
+    Ok(model.tokenizer.decode(trace.response())?)
 }
 
 fn keys(problem: &Problem, texts: &[String]) -> Vec<Option<String>> {
