@@ -20,6 +20,7 @@ mod value;
 mod words;
 
 use crate::answer::{Answer, Expr};
+pub(crate) use size::{MAX_BITS, MAX_FACTORIAL};
 use structure::Structure;
 use token::{Kind, Token};
 

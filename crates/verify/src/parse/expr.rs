@@ -432,7 +432,7 @@ fn is_english(word: &str) -> bool {
         word,
         "is" | "if" | "no" | "No" | "NO" | "the" | "The" | "for" | "and" | "or" | "not" | "yes" | "Yes" | "YES"
             | "are" | "any" | "all" | "of" | "to" | "then" | "with" | "true" | "True" | "by" | "per" | "be" | "at"
-            | "it" | "was" | "has" | "from" | "where" | "mod" | "on" | "an"
+            | "it" | "was" | "as" | "so" | "has" | "from" | "where" | "mod" | "on" | "an"
     )
 }
 

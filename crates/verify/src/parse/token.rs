@@ -56,7 +56,7 @@ pub(super) fn closes(mark: char) -> bool {
 
 /// Splits a text into tokens.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, ParseError> {
-    let mut reader = Reader { text, at: 0, spaced: false, out: Vec::with_capacity(text.len().min(64)) };
+    let mut reader = Reader { text, at: 0, spaced: false, environments: 0, out: Vec::with_capacity(text.len().min(64)) };
     while reader.at < text.len() {
         reader.step()?;
     }
@@ -85,6 +85,8 @@ struct Reader<'a> {
     text: &'a str,
     at: usize,
     spaced: bool,
+    /// Open environments.
+    environments: usize,
     out: Vec<Token<'a>>,
 }
 
@@ -202,6 +204,11 @@ impl<'a> Reader<'a> {
     fn command(&mut self) -> Result<(), ParseError> {
         let rest = self.rest();
         let letters = rest[1..].bytes().take_while(u8::is_ascii_alphabetic).count();
+        // Escaped once too often: `\\\\frac` outside a matrix.
+        if self.environments == 0 && rest[1..].starts_with('\\') && rest[2..].starts_with(|c: char| c.is_ascii_alphabetic()) {
+            self.at += 1;
+            return Ok(());
+        }
         if letters == 0 {
             self.escaped(&rest[1..]);
             return Ok(());
@@ -318,6 +325,7 @@ impl<'a> Reader<'a> {
         let after = &self.rest()[len..];
         let width = argument(after);
         let name = after.get(1..width.saturating_sub(1)).unwrap_or("");
+        self.environments = if begin { self.environments + 1 } else { self.environments.saturating_sub(1) };
         if !begin {
             self.push(End, len + width);
             return Ok(());
