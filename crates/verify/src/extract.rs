@@ -113,9 +113,30 @@ pub(crate) fn gold(text: &str) -> Cow<'_, str> {
     let found = candidates(text.trim()).into_iter().next();
     match boxed::unclosed(text) {
         // A gold of which the box was cut off.
-        Some(content) if found.as_ref().is_none_or(|found| found.kind != Kind::Boxed) => content.into(),
+        Some(content) if found.as_ref().is_none_or(|found| found.kind != Kind::Boxed) => {
+            undoubled(content.into())
+        }
         _ => found.map_or(Cow::Borrowed(text), |found| found.text),
     }
+}
+
+/// The text as it was before its backslashes were doubled, as by a program that escaped it once more:
+/// `\\frac{1}{2}`. No command has a single one then.
+fn undoubled(text: Cow<'_, str>) -> Cow<'_, str> {
+    if !text.contains("\\\\") {
+        return text;
+    }
+    let mut rest = text.as_ref();
+    while let Some(at) = rest.find('\\') {
+        let after = rest[at..].trim_start_matches('\\');
+        if (rest.len() - at - after.len()) % 2 == 1 {
+            return text;
+        }
+        rest = after;
+    }
+    let command =
+        text.split("\\\\").skip(1).any(|after| after.starts_with(|c: char| c.is_ascii_alphabetic()));
+    if command { Cow::Owned(text.replace("\\\\", "\\")) } else { text }
 }
 
 /// The response proper: behind the model's thoughts, before the next turn of a chat.
@@ -140,8 +161,11 @@ fn candidates(text: &str) -> Vec<Candidate<'_>> {
     found.sort_by_key(|found| std::cmp::Reverse((found.span.as_ptr() as usize, found.kind == Kind::Boxed)));
     found.extend(labels.words);
     if found.is_empty() {
-        found.extend(terse(text).or_else(|| trailing(text)).or_else(|| endless(text)));
+        found.extend(terse(text).or_else(|| trailing(text, labels.denied)).or_else(|| endless(text)));
         found.extend(example);
+    }
+    for candidate in &mut found {
+        candidate.text = undoubled(std::mem::take(&mut candidate.text));
     }
     found
 }
@@ -164,8 +188,18 @@ fn endless(text: &str) -> Option<Candidate<'_>> {
     wordless.then_some(Candidate { kind: Kind::Whole, span: text, text: text.into() })
 }
 
-/// The last value in a text; a formula rather than the number at its end, a number rather than a name.
-fn trailing(text: &str) -> Option<Candidate<'_>> {
+/// The last value in a text, but not in what it denies.
+fn trailing<'a>(text: &'a str, denied: Option<&'a str>) -> Option<Candidate<'a>> {
+    let start = |part: &str| part.as_ptr() as usize - text.as_ptr() as usize;
+    let found = last_value(text)?;
+    match denied.map(|line| start(line)..start(line) + line.len()) {
+        Some(line) if line.contains(&start(found.span)) => last_value(&text[..line.start]),
+        _ => Some(found),
+    }
+}
+
+/// A formula rather than the number at its end, a number rather than a name.
+fn last_value(text: &str) -> Option<Candidate<'_>> {
     let end = |found: &Candidate| (found.text.len() > 1 || has_digit(&found.text), statement::end(found));
     let number = plain::values(text).pop().map(|value| Candidate {
         kind: Kind::Plain,
@@ -182,7 +216,7 @@ fn reads_as_value(text: &str) -> bool {
     use crate::answer::Answer;
     let starts = !text.starts_with(|c: char| c.is_alphabetic() || c == '*');
     let short = text.split_whitespace().take(MAX_UNIT + 1).count() <= MAX_UNIT;
-    starts && short && !matches!(crate::parse::answer(text), Err(_) | Ok(Answer::Text(_)))
+    starts && short && matches!(crate::parse::answer(text), Ok(Answer::Value(_) | Answer::Time(..)))
 }
 
 fn has_digit(text: &str) -> bool {

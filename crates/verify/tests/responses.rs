@@ -135,6 +135,8 @@ fn accepted() {
             ("35", "Answer: C) 35"),
             ("35", "\\boxed{\\textbf{(C)}\\ 35}"),
             // Marks and objects around it.
+            ("1000000", "About $1$ million in all. The answer is 1 million."),
+            ("2500000", "The answer is $2.5$ million dollars."),
             ("18", "{\"answer\": 18}"),
             ("18", "<answer>\n18\n</answer>"),
             ("18", "The answer is **18 apples**."),

@@ -18,13 +18,18 @@ pub(super) struct Labels<'a> {
     pub(super) valued: Option<Candidate<'a>>,
     /// With words behind the label.
     pub(super) words: Option<Candidate<'a>>,
+    /// What the last label denies: "the answer is not 3".
+    pub(super) denied: Option<&'a str>,
 }
 
 /// Looks for labels from the end.
 pub(super) fn last(text: &str) -> Labels<'_> {
     let mut labels = Labels { hashed: hashed(text), ..Labels::default() };
     for (after, colon) in statements(text).take(MAX_LABELS) {
-        let Some((found, valued)) = stated(after, colon) else { continue };
+        let Some((found, valued)) = stated(after, colon) else {
+            labels.denied = labels.denied.or_else(|| denied(after));
+            continue;
+        };
         if valued {
             labels.valued = Some(found);
             break;
@@ -176,6 +181,12 @@ fn is_sign(rest: &str, c: char) -> bool {
     let start = rest.trim_start().trim_start_matches(['*', '_', '`', ':', ' ']);
     let behind = start.strip_prefix('-').unwrap_or_default();
     c == '-' && behind.starts_with(|c: char| c.is_alphanumeric() || "\\$(.".contains(c))
+}
+
+/// The line, if it denies or asks.
+fn denied(rest: &str) -> Option<&str> {
+    let line = first_line(rest);
+    (affirmed(trim(line)).is_none() || line.trim_end().ends_with('?')).then_some(line)
 }
 
 /// "not 3 but 4" states 4; "not 3" states nothing.

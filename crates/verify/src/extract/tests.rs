@@ -79,7 +79,7 @@ fn statements() {
         ("Answer:\n\n$$\\frac{3}{4}$$\n\nThis is 0.75.", "\\frac{3}{4}"),
         ("It is \\boxed{7}.\n\nWe can check our answer: if $n=7$, then $7*13=91$.", "7"),
         ("It is \\boxed{7}. Is it by chance that the answer is 8?", "7"),
-        ("so our answer is then \\[ 81 - 17 = 64, \\]as before.", "81 - 17 = 64 as before"),
+        ("so our answer is then \\[ 81 - 17 = 64, \\]as before.", "81 - 17 = 64"),
         ("the final answer is \\[ \\boxed{300,\\!000}, \\] where it is 1 followed by zeros.", "300,\\!000"),
         ("<think>The answer is 3?</think>It is 4.", "4"),
         ("Answer: 12+3=15,15*3=45", "12+3=15,15*3=45"),

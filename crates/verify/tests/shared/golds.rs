@@ -35,27 +35,38 @@ fn golds_equal_themselves() {
 /// Answers near a gold that are other answers.
 fn neighbours(gold: &str) -> Vec<String> {
     let bare = gold.trim_matches('$');
-    let mut near = vec![format!("{bare} + 1"), format!("-({bare})"), format!("2 \\cdot ({bare})")];
     let Ok(answer) = parse::answer(gold) else { return Vec::new() };
-    match answer {
-        Answer::Value(_) => {
-            if parse::answer(bare) == parse::answer("0") {
-                near.drain(1..);
-            }
+    let mut near = Vec::new();
+    let matrix = bare.contains("matrix");
+    if matches!(answer, Answer::Value(_)) {
+        if !matrix {
+            near.push(format!("{bare} + 1"));
         }
-        Answer::Tuple(..) => {
-            near.clear();
-            let inner = bare.trim_start_matches("\\left").trim_start_matches(['(', '[']);
-            let inner = inner.trim_end_matches([')', ']']).trim_end_matches("\\right");
-            if let [a, b] = inner.split(',').collect::<Vec<_>>()[..]
-                && parse::answer(a) != parse::answer(b)
-            {
-                near.push(format!("({b},{a})"));
-            }
+        if bare.contains(|c: char| c.is_ascii_digit() && c != '0') || !bare.contains('0') {
+            near.extend([format!("-({bare})"), format!("2 \\cdot ({bare})")]);
         }
-        _ => near.clear(),
     }
+    if let Answer::Tuple(..) = answer {
+        let inner = bare.trim_start_matches("\\left").trim_start_matches(['(', '[']);
+        let inner = inner.trim_end_matches([')', ']']).trim_end_matches("\\right");
+        if let [a, b] = inner.split(',').collect::<Vec<_>>()[..]
+            && parse::answer(a) != parse::answer(b)
+        {
+            near.push(format!("({b},{a})"));
+        }
+    }
+    near.extend(other_digit(bare));
     near
+}
+
+/// The text with its last digit raised by one, unless that may be the same: a base, a rounded value.
+fn other_digit(text: &str) -> Option<String> {
+    if text.contains('_') || text.contains("\\approx") {
+        return None;
+    }
+    let at = text.rfind(|c: char| c.is_ascii_digit())?;
+    let digit = text[at..].chars().next()?.to_digit(10)?;
+    Some(format!("{}{}{}", &text[..at], (digit + 1) % 10, &text[at + 1..]))
 }
 
 #[test]
