@@ -5,7 +5,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use parallel_r1_verify::verify;
+use parallel_r1_verify::{equal, verify};
 
 const NUMERIC: [(&str, &str); 8] = [
     ("72", "So she sold 48 + 24 = 72 clips in both months together.\n#### 72"),
@@ -43,6 +43,13 @@ fn hostile() -> Vec<(&'static str, String)> {
         ("roots", format!("{}2{}", "\\sqrt{1+".repeat(60), "}".repeat(60))),
         ("fractions", format!("{}2{}", "\\frac{1}{x+".repeat(60), "}".repeat(60))),
         ("signs", (0..30).map(|i| format!("\\pm \\sqrt{{{i}}}")).collect()),
+        ("sines", "\\sin(x+".repeat(60) + "1" + &")".repeat(60)),
+        (
+            "identity",
+            "\\sin^2(x) + \\cos^2(x) + \\tan(y)^3 \\cdot e^{\\sqrt{x^2+1}} + \\log_3(z^2+7)".to_owned(),
+        ),
+        ("huge", "2^{199999} + 3".to_owned()),
+        ("unions", (0..200).map(|i| format!("({i},{i}.5)")).collect::<Vec<_>>().join("\\cup ")),
         ("list", (0..900).map(|i| format!("{i},")).collect()),
     ]
 }
@@ -57,10 +64,14 @@ fn benches(c: &mut Criterion) {
     let mut group = c.benchmark_group("hostile");
     group.sample_size(10);
     for (name, text) in hostile() {
-        group.bench_function(name, |b| b.iter(|| verify(black_box(&text), black_box(&text))));
+        group.bench_function(format!("{name} as response"), |b| b.iter(|| verify("5", black_box(&text))));
+        group.bench_function(format!("{name} as both"), |b| {
+            b.iter(|| equal(black_box(&text), black_box(&text)))
+        });
     }
     group.finish();
-    let long = format!("{}The answer is $42$.", "We add $x_1 + 2$ to both sides of it and get 17. ".repeat(200));
+    let long =
+        format!("{}The answer is $42$.", "We add $x_1 + 2$ to both sides of it and get 17. ".repeat(200));
     c.bench_function("a response of 10,000 characters", |b| b.iter(|| verify("42", black_box(&long))));
 }
 

@@ -19,7 +19,23 @@ pub(super) fn joint(gap: &str) -> Option<Joint> {
     if gap.len() > MAX_GAP {
         return None;
     }
-    let mut said = false;
+    match named(gap) {
+        // "x = 3 or x = -3" with the values alone in boxes; "= 3 = 4" goes on computing.
+        Some(before) => joint(before).filter(|joint| *joint == Joint::Said),
+        None => unnamed(gap),
+    }
+}
+
+/// What stands before the name in "or x =".
+fn named(gap: &str) -> Option<&str> {
+    let before = gap.trim_end_matches([' ', '$', '(', '\\']).strip_suffix('=')?.trim_end();
+    let rest = before.trim_end_matches(|c: char| c.is_alphanumeric() || "_{}".contains(c));
+    before[rest.len()..].starts_with(|c: char| c.is_alphabetic()).then_some(rest)
+}
+
+fn unnamed(gap: &str) -> Option<Joint> {
+    // "(b)" counts parts of one answer.
+    let mut said = gap.split('(').skip(1).any(|part| part.get(1..2) == Some(")"));
     let mut rest = gap;
     while let Some(c) = rest.chars().next() {
         let letters = rest.len() - rest.trim_start_matches(|c: char| c.is_alphabetic()).len();
@@ -87,7 +103,9 @@ mod tests {
         for gap in ["", " ", " +++ ", r"\quad "] {
             assert_eq!(joint(gap), Some(Joint::Silent), "{gap}");
         }
-        for gap in [" but then ", ". And ", "\n", " = ", " 3, ", " is wrong and ", r" \times "] {
+        for gap in
+            [" but then ", ". And ", "\n", " = ", " 3, ", " is wrong and ", r" \times ", " + 4 = ", " x = "]
+        {
             assert_eq!(joint(gap), None, "{gap}");
         }
     }
