@@ -96,7 +96,7 @@ pub fn verify(gold: &str, response: &str) -> Verdict {
 pub fn verify_with(gold: &str, response: &str, options: &Options) -> Report {
     let gold = match read_gold(gold) {
         Ok(gold) => gold,
-        Err(report) => return report,
+        Err(error) => return unreadable(&error),
     };
     let mut first = None;
     for candidate in extract_with(response, options.kinds) {
@@ -125,7 +125,7 @@ pub fn equal(gold: &str, answer: &str) -> Verdict {
 pub fn equal_with(gold: &str, answer: &str, options: &Options) -> Report {
     match read_gold(gold) {
         Ok(gold) => against(&gold, answer, options),
-        Err(report) => report,
+        Err(error) => unreadable(&error),
     }
 }
 
@@ -153,14 +153,16 @@ fn against(gold: &Answer, text: &str, options: &Options) -> Report {
 }
 
 /// A gold may be a worked solution; then its boxed or marked answer counts.
-fn read_gold(gold: &str) -> Result<Answer, Report> {
-    parse::answer(&extract::gold(gold)).map_err(|error| {
-        let verdict = match error {
-            ParseError::TooLarge { .. } => Verdict::Undecided,
-            _ => Verdict::UnreadableGold,
-        };
-        report(verdict, error.to_string(), None, None, None)
-    })
+fn read_gold(gold: &str) -> Result<Answer, ParseError> {
+    parse::answer(&extract::gold(gold))
+}
+
+fn unreadable(error: &ParseError) -> Report {
+    let verdict = match error {
+        ParseError::TooLarge { .. } => Verdict::Undecided,
+        _ => Verdict::UnreadableGold,
+    };
+    report(verdict, error.to_string(), None, None, None)
 }
 
 fn report(

@@ -207,3 +207,121 @@ fn refused() {
         Verdict::Incorrect,
     );
 }
+
+/// Ways to state an answer; `@` stands for it.
+const STATEMENTS: [&str; 30] = [
+    "\\boxed{@}",
+    "$\\boxed{@}$",
+    "\\[\n\\boxed{@}\n\\]",
+    "We add 3 and 4 to it, so in the end $\\boxed{@}$ is what we get, for 2 reasons.",
+    "\\boxed{17}. No, that was 1 too many: \\boxed{@}.",
+    "Put the answer in \\boxed{}. Here: $\\boxed{@}$",
+    "The answer is $@$.",
+    "The answer is: $@$",
+    "So the final answer is \\(@\\). I hope it is correct.",
+    "Therefore, the answer is\n\\[ @ \\]\nas 3 + 4 = 7.",
+    "Therefore, the answer is\n$$\n@\n$$",
+    "**Answer:** $@$",
+    "**Final Answer**\n\n$@$",
+    "**Final Answer:** $@$\n\nWe used 12 steps.",
+    "### Final Answer\n$$@$$",
+    "Answer: **$@$**",
+    "ANSWER: $@$\n",
+    "Final Answer: The final answer is $@$. I hope it is correct.",
+    "The answer to the second part is $@$.",
+    "The answer should be $@$, because 5 > 4.",
+    "The answer is not $17$ but $@$.",
+    "The answer is $17$. Wait: the answer is $@$.",
+    "#### $@$",
+    "<answer>$@$</answer>",
+    "<think>It could be 17.</think>The answer is $@$.",
+    "<Summary>The answer is $@$.</Summary>",
+    "The answer is $@$.<|im_end|>\n<|im_start|>user\nWhat is 3 + 4?",
+    "We compute and get $@$.",
+    "Hence it is \\(@\\).",
+    "$@$",
+];
+
+const ANSWERS: [&str; 24] = [
+    "42",
+    "-7",
+    "1,234",
+    "0.125",
+    "\\frac{3}{8}",
+    "-\\dfrac{5}{2}",
+    "3\\frac{1}{2}",
+    "2\\sqrt{13}",
+    "\\frac{\\pi}{6}",
+    "2^{10}",
+    "45\\%",
+    "60^\\circ",
+    "12\\text{ cm}",
+    "3 - 4i",
+    "(3, -\\frac{1}{2})",
+    "[-2, 5)",
+    "(-\\infty, 0) \\cup (1, 4]",
+    "\\{1, 2, 5\\}",
+    "x = 9",
+    "x \\ge 9",
+    "2x^2 - 3x + 1",
+    "y = 2x - 5",
+    "\\begin{pmatrix} 1 & 2 \\\\ 3 & 4 \\end{pmatrix}",
+    "\\text{(D)}",
+];
+
+/// Answers as they stand in plain text.
+const PLAIN: [&str; 18] = [
+    "42",
+    "-7",
+    "1,234",
+    "3.75",
+    "3/8",
+    "2 1/2",
+    "2√13",
+    "10 - 2√5",
+    "π/6",
+    "2^10",
+    "45%",
+    "12 cm",
+    "$18",
+    "(3, -1/2)",
+    "x = 9",
+    "x >= 9",
+    "3 - 4i",
+    "12:45",
+];
+
+/// Each answer in each statement is right, and is not the next answer.
+fn in_every_statement(answers: &[&str], state: impl Fn(&str, &str) -> String) {
+    let options = Options::default();
+    let mut wrong = Vec::new();
+    for (i, answer) in answers.iter().enumerate() {
+        let other = answers[(i + 1) % answers.len()];
+        for statement in STATEMENTS {
+            let response = state(statement, answer);
+            for (gold, expected) in [(*answer, Verdict::Correct), (other, Verdict::Incorrect)] {
+                let report = verify_with(gold, &response, &options);
+                if report.verdict != expected {
+                    wrong.push(format!("{gold} / {response}: {report}: {:?}", report.extracted));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn every_formula_in_every_statement() {
+    in_every_statement(&ANSWERS, |statement, answer| statement.replace('@', answer));
+}
+
+#[test]
+fn every_plain_answer_in_every_statement() {
+    in_every_statement(&PLAIN, |statement, answer| {
+        let delimited = ["$$\n@\n$$", "$$@$$", "$@$", "\\(@\\)", "\\[ @ \\]"];
+        delimited
+            .iter()
+            .fold(statement.to_owned(), |text, formula| text.replace(formula, "@"))
+            .replace('@', answer)
+    });
+}

@@ -65,7 +65,7 @@ fn statements(text: &str) -> impl Iterator<Item = (&str, bool)> {
             }
             _ => None,
         }?;
-        let inside = i > 0 && bytes[i - 1].is_ascii_alphanumeric() || i > 0 && bytes[i - 1] == b'/';
+        let inside = i > 0 && (bytes[i - 1].is_ascii_alphanumeric() || bytes[i - 1] == b'/');
         let after = &text[i + word.len()..];
         if inside || is_checked(&text[..i]) || after.starts_with(|c: char| c.is_alphanumeric() && c != 's') {
             return None;

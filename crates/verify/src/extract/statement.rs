@@ -62,7 +62,7 @@ pub(super) fn first_clause(line: &str) -> &str {
     let end = ENDS.iter().filter_map(|mark| {
         line.match_indices(mark)
             .map(|(at, _)| at)
-            .find(|&at| !inside(at) && !(mark.starts_with('.') && abbreviated(at)))
+            .find(|&at| !(inside(at) || mark.starts_with('.') && abbreviated(at)))
     });
     &line[..end.min().unwrap_or(line.len())]
 }
