@@ -123,7 +123,7 @@ fn with_word(answer: Answer, text: &str) -> Answer {
         return answer;
     }
     let Some(word) = words::text(text) else { return answer };
-    let variables = text.chars().all(|c| "abcdkmnpqrstuvwxyz".contains(c)) || text.chars().all(char::is_uppercase);
+    let variables = text.chars().all(|c| "abcdkmnpqrstuvwxyz".contains(c));
     let word = Answer::Text(word);
     Answer::Either(if variables { vec![answer, word] } else { vec![word, answer] })
 }
@@ -154,7 +154,10 @@ fn clean_ends(text: &str) -> &str {
     let mut text = text.trim();
     loop {
         let before = text.len();
-        text = text.trim_end_matches(['.', ',', ';', '。', '，']).trim();
+        // 0.333... ends in dots that say something.
+        if !text.ends_with("...") {
+            text = text.trim_end_matches(['.', ',', ';', '。', '，']).trim();
+        }
         for (open, close) in DELIMITERS {
             let inner = text.strip_prefix(open).and_then(|rest| rest.strip_suffix(close));
             if let Some(inner) = inner.filter(|inner| is_one(inner, open)) {

@@ -60,6 +60,7 @@ impl Display for Quantity {
             None => Ok(()),
             Some(Unit::Percent) => f.write_str("%"),
             Some(Unit::Degree) => f.write_str("°"),
+            Some(Unit::Base(base)) => write!(f, " in base {base}"),
             Some(Unit::Words(words)) => write!(f, " {words}"),
             Some(Unit::Known { dimension, size }) => {
                 write!(f, " × {size}")?;

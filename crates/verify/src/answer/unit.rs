@@ -9,6 +9,8 @@ pub enum Unit {
     Percent,
     /// An angle in degrees.
     Degree,
+    /// A numeral written in this base.
+    Base(u32),
     /// A unit with a known size.
     Known {
         /// What kind of thing it measures.

@@ -93,7 +93,7 @@ fn numeric(a: &Expr, b: &Expr, fuel: &mut Fuel) -> Judged {
 
 /// Points tried at most, and those that must agree.
 const POINTS: usize = 14;
-const ENOUGH: usize = 4;
+const ENOUGH: usize = 5;
 
 fn at_points(a: &Expr, b: &Expr, log: Log, fuel: &mut Fuel) -> Judged {
     let names = variables(&[a, b]);
@@ -231,7 +231,7 @@ fn whole_variables(exprs: &[&Expr]) -> Vec<String> {
     found.into_inner()
 }
 
-/// A seeded random point: positive values first, then all signs; values below one, larger ones, and
+/// A seeded random point: positive values first, then negative ones, then all signs; values below one, larger ones, and
 /// whole numbers, too.
 pub(super) fn point(names: &[String], whole: &[String], index: usize) -> Point {
     const SEED: u64 = 0x5eed_0a75_0e12_5000;
@@ -244,7 +244,7 @@ pub(super) fn point(names: &[String], whole: &[String], index: usize) -> Point {
                 return (name.clone(), Rational::from(2 + random % 23));
             }
             let numerator = (random >> 16) % (1 << 20) + (1 << 14);
-            let negative = index >= 4 && random & 1 == 1;
+            let negative = index == 2 || index > 2 && random & 1 == 1;
             let value = match index % 5 {
                 4 => Rational::from(1 + random % 19),
                 2 => Rational::from_parts(numerator.into(), (1u64 << 21).into()),

@@ -12,7 +12,7 @@
 
 use super::fuel::{Judged, different, either, holds};
 use super::polynomial::{self, Forms};
-use super::{Judge, identity, set};
+use super::{Judge, Options, identity, set};
 use crate::answer::{Answer, Bracket, Expr, Function, Quantity, Relation, Sign};
 
 fn expr(answer: &Answer) -> Option<&Expr> {
@@ -120,9 +120,13 @@ impl Judge<'_> {
         self.any(&sides, |judge, side| judge.same(gold, side))
     }
 
-    /// Within a twentieth of each other.
+    /// A decimal must be the value rounded or cut at its last digit; others may differ by a twentieth.
     fn near(&mut self, a: &Answer, b: &Answer) -> Judged<bool> {
         let (Some(a), Some(b)) = (expr(a), expr(b)) else { return Ok(true) };
+        if matches!(a, Expr::Decimal(..)) || matches!(b, Expr::Decimal(..)) {
+            let any_digits = Options { precision: 1, ..self.options.clone() };
+            return holds(super::quantity::number(a, b, &any_digits, &mut self.fuel));
+        }
         let both = identity::values(&[a, b], &Vec::new(), super::evaluate::Log::Natural, 128, &mut self.fuel);
         let middle = |value: &super::complex::Complex| value.re.middle().map(|m| m.to_f64_fast());
         Ok(match both.ok().map(|v| (middle(&v[0]), middle(&v[1]))) {
@@ -145,6 +149,9 @@ impl Judge<'_> {
 
     /// Two relations.
     pub(super) fn relations(&mut self, gold: &Relation, answer: &Relation) -> Judged {
+        if gold == answer {
+            return Ok(());
+        }
         if let (Some((name, values)), Some((other, others))) = (assignment(gold), assignment(answer)) {
             return match self.renamed(name, other)? {
                 Some(rename) => self.any(&values, |judge, value| {
@@ -158,6 +165,10 @@ impl Judge<'_> {
         }
         if is_equation(gold) != is_equation(answer) {
             return different("one is an equation, the other an inequality");
+        }
+        if is_equation(gold) && gold.sides.iter().all(is_constant) {
+            let sides: Vec<&Answer> = gold.sides.iter().collect();
+            return self.any(&sides, |judge, side| judge.answer_relation(side, answer));
         }
         if is_equation(gold) {
             return self.equations(gold, answer);
@@ -214,7 +225,7 @@ impl Judge<'_> {
         let (Some(a), Some(b)) = (difference(gold), difference(answer)) else {
             return gold.sides.iter().zip(&answer.sides).try_for_each(|(a, b)| self.same(a, b));
         };
-        if identity::variables(&[&a]) != identity::variables(&[&b]) && identity::variables(&[&a]).is_empty() {
+        if identity::variables(&[&a]).is_empty() || identity::variables(&[&b]).is_empty() {
             return different(DIFFER);
         }
         let by_form = self.fuel.share(polynomial::SHARE, |fuel| Forms::new(fuel).proportional(&a, &b));

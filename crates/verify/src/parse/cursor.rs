@@ -3,12 +3,12 @@
 use super::{Fault, ParseError};
 use super::token::{Kind, Token, closes, opens};
 
-/// Reads tokens one by one; of a run of digits it may take some.
+/// Reads tokens one by one; of a run of digits or letters it may take some.
 #[derive(Clone)]
 pub(super) struct Cursor<'t, 'a> {
     tokens: &'t [Token<'a>],
     at: usize,
-    /// Digits already taken from the current token.
+    /// Bytes already taken from the current run of digits or letters.
     taken: usize,
     /// How deep the grammar is in itself.
     depth: usize,
@@ -46,6 +46,7 @@ impl<'t, 'a> Cursor<'t, 'a> {
         let kind = self.tokens.get(self.at + ahead)?.kind;
         Some(match kind {
             Kind::Digits(digits) if ahead == 0 => Kind::Digits(&digits[self.taken..]),
+            Kind::Word(word) if ahead == 0 => Kind::Word(&word[self.taken..]),
             kind => kind,
         })
     }
@@ -85,6 +86,18 @@ impl<'t, 'a> Cursor<'t, 'a> {
             self.taken += 1;
         }
         Some(&digits[..1])
+    }
+
+    /// One letter of the letters ahead.
+    pub(super) fn letter(&mut self) -> Option<&'a str> {
+        let Some(Kind::Word(word)) = self.peek() else { return None };
+        let len = word.chars().next()?.len_utf8();
+        if word.len() == len {
+            self.next();
+        } else {
+            self.taken += len;
+        }
+        Some(&word[..len])
     }
 
     /// What stands between the bracket ahead and its partner; the cursor moves behind that.

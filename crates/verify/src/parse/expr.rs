@@ -7,7 +7,7 @@ use crate::answer::{Constant, Expr, Function, Rational};
 
 /// Reads all tokens as one expression.
 pub(super) fn whole(tokens: &[Token<'_>]) -> Result<Expr, Fault> {
-    all(&mut Cursor::new(tokens))
+    over(&Cursor::new(tokens), tokens)
 }
 
 fn all(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
@@ -138,6 +138,8 @@ fn exponent(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
     let negative = sign(cursor);
     let value = match cursor.peek() {
         Some(Kind::Mark('{')) => braced(cursor)?,
+        // e^xy is e^x y.
+        Some(Kind::Word(word)) if is_product(word) => letter(cursor)?,
         _ => {
             // x^y^z is a tower.
             let base = postfix(cursor)?;
@@ -270,6 +272,7 @@ fn argument(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
             let digit = cursor.digit().and_then(|digit| digit.parse::<u8>().ok()).ok_or(Fault::Unexpected)?;
             Ok(Expr::integer(digit))
         }
+        Some(Kind::Word(word)) if is_product(word) => letter(cursor),
         Some(Kind::Mark('-')) => {
             cursor.next();
             Ok(argument(cursor)?.negated())
@@ -402,6 +405,16 @@ fn letters(cursor: &mut Cursor<'_, '_>, word: &str) -> Result<Expr, Fault> {
     let last = factorials(cursor, last);
     let last = raised(cursor, last)?;
     Ok(product_of(head).times(last))
+}
+
+/// Are these letters several variables?
+fn is_product(word: &str) -> bool {
+    word.len() > 1 && names::function(word).is_none() && names::constant(word).is_none() && word != "sqrt"
+}
+
+/// The next letter of a run.
+fn letter(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
+    cursor.letter().map(product_of).ok_or(Fault::Unexpected)
 }
 
 /// Longer runs of letters are words.

@@ -213,21 +213,7 @@ fn based(cursor: &mut Cursor<'_, '_>) -> Result<Option<Expr>, Fault> {
         ahead.next();
     }
     ahead.next();
-    let base = if ahead.is('{') {
-        match ahead.group() {
-            Some([Token { kind: Kind::Digits(base), .. }]) => base.parse().ok(),
-            Some([Token { kind: Kind::Word(word) | Kind::Text(word), .. }]) => spelled_base(word),
-            _ => None,
-        }
-    } else {
-        match ahead.peek() {
-            Some(Kind::Digits(base)) => {
-                ahead.next();
-                base.parse().ok()
-            }
-            _ => None,
-        }
-    };
+    let base = subscript(&mut ahead);
     let Some(base) = base.filter(|base: &u32| (2..=36).contains(base)) else { return Ok(None) };
     if numeral.len() > MAX_DIGITS {
         return Err(ParseError::TooLarge { what: "digits", limit: MAX_DIGITS }.into());
@@ -240,6 +226,30 @@ fn based(cursor: &mut Cursor<'_, '_>) -> Result<Option<Expr>, Fault> {
     let Ok(value) = UBig::from_str_radix(&numeral, base) else { return Ok(None) };
     *cursor = ahead;
     Ok(Some(Expr::Number(Rational::from(value))))
+}
+
+fn subscript(cursor: &mut Cursor<'_, '_>) -> Option<u32> {
+    if cursor.is('{') {
+        return match cursor.group() {
+            Some([Token { kind: Kind::Digits(base), .. }]) => base.parse().ok(),
+            Some([Token { kind: Kind::Word(word) | Kind::Text(word), .. }]) => spelled_base(word),
+            _ => None,
+        };
+    }
+    let Some(Kind::Digits(base)) = cursor.peek() else { return None };
+    cursor.next();
+    base.parse().ok()
+}
+
+/// The base of tokens that are one numeral, with the base below, and nothing else.
+pub(super) fn base(tokens: &[Token<'_>]) -> Option<u32> {
+    let at = tokens.iter().position(|token| token.kind == Kind::Mark('_'))?;
+    let sign = |token: &Token<'_>| matches!(token.kind, Kind::Mark('-' | '+'));
+    let digits = |token: &Token<'_>| matches!(token.kind, Kind::Digits(_) | Kind::Word(_) | Kind::Text(_));
+    let (first, rest) = tokens[..at].split_first()?;
+    let numeral = rest.iter().all(digits) && (digits(first) || sign(first) && !rest.is_empty());
+    let base = if tokens.len() == at + 2 || tokens.len() == at + 4 { subscript(&mut Cursor::new(&tokens[at + 1..])) } else { None };
+    base.filter(|_| numeral)
 }
 
 fn spelled_base(word: &str) -> Option<u32> {

@@ -27,8 +27,11 @@ impl Structure<'_> {
             return Ok(choice);
         }
         let (parts, joint) = items(tokens);
-        let [only] = parts[..] else { return self.list(&parts, joint) };
-        self.item(only)
+        match parts[..] {
+            [] => Err(Fault::Unexpected),
+            [only] => self.item(only),
+            _ => self.list(&parts, joint),
+        }
     }
 
     fn list(&self, parts: &[Tokens<'_, '_>], joint: Joint) -> Result<Answer, Fault> {
@@ -295,6 +298,9 @@ fn bare<'t, 'a>(mut tokens: Tokens<'t, 'a>) -> Tokens<'t, 'a> {
         tokens = rest;
     }
     while let [rest @ .., Token { kind: Kind::Mark(',' | ';' | '.' | ':') | Kind::Row, .. }] = tokens {
+        if let [.., Token { kind: Kind::Mark('.'), .. }] = rest {
+            break; // 0.333...
+        }
         tokens = rest;
     }
     tokens

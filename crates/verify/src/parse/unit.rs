@@ -77,7 +77,9 @@ fn is_unit_word(word: &str, token: &Token<'_>, previous: Option<Kind<'_>>) -> bo
     }
     let known = find(word).is_some() && word.chars().count() > 1;
     let long = word.chars().count() >= 3 && token.spaced && !is_variables(word);
-    let link = matches!(word, "per" | "of" | "in" | "a" | "the") && token.spaced;
+    // "miles in a day"; "2 a" is a product.
+    let between = matches!(previous, Some(Kind::Word(_) | Kind::Text(_))) && matches!(word, "in" | "a" | "an" | "the");
+    let link = (matches!(word, "per" | "of") || between) && token.spaced;
     known || long || link || word.chars().count() >= 5
 }
 

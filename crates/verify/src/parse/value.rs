@@ -1,8 +1,8 @@
 //! One value: currency, expression, unit; `\pm` makes several.
 
 use super::token::{Kind, Token};
-use super::{Fault, expr, unit};
-use crate::answer::{Answer, Constant, Expr, Quantity, Unit};
+use super::{Fault, expr, number, unit};
+use crate::answer::{Answer, Constant, Expr, Quantity, Rational, Unit};
 
 /// More signs `\pm` than this are not read.
 const MAX_PLUS_MINUS: usize = 4;
@@ -11,10 +11,24 @@ const MAX_PLUS_MINUS: usize = 4;
 pub(super) fn read(tokens: &[Token<'_>], source: &str) -> Result<Answer, Fault> {
     let signs = tokens.iter().filter(|t| matches!(t.kind, Kind::Mark('±' | '∓'))).count();
     match signs {
-        0 => quantity(tokens, source).map(Answer::Value),
+        0 => match single_letter_unit(tokens) {
+            Some((head, unit)) => {
+                let product = quantity(tokens, source).map(Answer::Value)?;
+                let measured = Quantity { value: expr::whole(head)?, unit: Some(unit) };
+                Ok(Answer::Either(vec![product, Answer::Value(measured)]))
+            }
+            None => quantity(tokens, source).map(Answer::Value),
+        },
         1..=MAX_PLUS_MINUS => several(tokens, source, signs),
         _ => Err(Fault::Unexpected),
     }
+}
+
+/// `5 m` is a product or a length.
+fn single_letter_unit<'t, 'a>(tokens: &'t [Token<'a>]) -> Option<(&'t [Token<'a>], Unit)> {
+    let [head @ .., number, Token { kind: Kind::Word(word), spaced: true, .. }] = tokens else { return None };
+    let plain = head.len() <= 2 && matches!(number.kind, Kind::Digits(_) | Kind::Grouped(_));
+    (plain && unit::is_single(word)).then(|| (&tokens[..tokens.len() - 1], unit::read(word)))
 }
 
 /// With `\mp` all signs go together; else each is free.
@@ -51,13 +65,21 @@ fn quantity(tokens: &[Token<'_>], source: &str) -> Result<Quantity, Fault> {
     if let Some(found) = money(tokens, source)? {
         return Ok(found);
     }
+    if let Some(base) = number::base(tokens)
+        && let Ok(value @ Expr::Number(_)) = expr::whole(tokens)
+    {
+        return Ok(Quantity { value, unit: Some(Unit::Base(base)) });
+    }
     let (head, modulus) = congruence(tokens, source);
     if let Some(unit) = modulus {
         return Ok(Quantity { value: expr::whole(head)?, unit: Some(unit) });
     }
     let (head, unit) = unit::peel(head, source);
     match expr::whole(head) {
-        Ok(value) => Ok(angle(value, unit)),
+        Ok(value) => {
+            let (value, unit) = counted(value, unit);
+            Ok(angle(value, unit))
+        }
         // The words were no unit after all.
         Err(Fault::Unexpected) if unit.is_some() => Ok(angle(expr::whole(tokens)?, None)),
         Err(fault) => Err(fault),
@@ -79,9 +101,30 @@ fn money(tokens: &[Token<'_>], source: &str) -> Result<Option<Quantity>, Fault> 
         [rest @ .., last] if sign(last).is_some() => (sign(last).ok_or(Fault::Unexpected)?, rest.to_vec()),
         _ => return Ok(None),
     };
-    let (head, _) = unit::peel(&value, source);
-    let value = expr::whole(head)?;
+    let (head, counts) = unit::peel(&value, source);
+    let (value, _) = counted(expr::whole(head)?, counts);
     Ok(Some(Quantity { value, unit: Some(unit) }))
+}
+
+/// `2.5 million dollars` is a number of dollars.
+fn counted(value: Expr, unit: Option<Unit>) -> (Expr, Option<Unit>) {
+    let Some(Unit::Words(words)) = &unit else { return (value, unit) };
+    let (first, rest) = words.split_once(' ').unwrap_or((words, ""));
+    let zeros = match first {
+        "hundred" => 2,
+        "thousand" => 3,
+        "million" => 6,
+        "billion" => 9,
+        "trillion" => 12,
+        _ => return (value, unit),
+    };
+    let power = Rational::from(10u64.pow(zeros));
+    let value = match value {
+        Expr::Number(value) => Expr::Number(value * power),
+        Expr::Decimal(value, places) => Expr::Decimal(value * power, places.saturating_sub(zeros)),
+        value => value.times(Expr::Number(power)),
+    };
+    (value, (!rest.is_empty()).then(|| unit::read(rest)))
 }
 
 /// `3 \pmod{7}`, `3 mod 7`.

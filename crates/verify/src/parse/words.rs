@@ -41,7 +41,7 @@ pub(super) fn is_prose(source: &str) -> bool {
     let mut words = 0;
     // "Softball, Kickball" is a list.
     let names = source.contains(',') && source.split(',').all(|item| item.split_whitespace().count() <= 2);
-    if names {
+    if names || source.contains('\\') {
         return false;
     }
     for word in source.split_whitespace() {
