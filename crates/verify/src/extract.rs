@@ -24,6 +24,8 @@ use statement::{trim, unmark};
 
 /// Only this much of a response's end is read: answers stand there, and time stays bounded.
 const MAX_BYTES: usize = 1 << 16;
+/// A bare value stands within this distance of a response's end.
+const MAX_TAIL: usize = 1 << 13;
 /// A response without prose is taken as the answer itself up to this length.
 const MAX_TERSE: usize = 1024;
 
@@ -201,7 +203,7 @@ fn trailing<'a>(text: &'a str, denied: Option<&'a str>) -> Option<Candidate<'a>>
 /// A formula rather than the number at its end, a number rather than a name.
 fn last_value(text: &str) -> Option<Candidate<'_>> {
     let end = |found: &Candidate| (found.text.len() > 1 || has_digit(&found.text), statement::end(found));
-    let number = plain::values(text).pop().map(|value| Candidate {
+    let number = plain::values(tail(text)).pop().map(|value| Candidate {
         kind: Kind::Plain,
         span: value.text,
         text: value.text.into(),
@@ -209,6 +211,13 @@ fn last_value(text: &str) -> Option<Candidate<'_>> {
     let bold = statement::last_bold(text);
     let formula = statement::last_formulas(text);
     [number, bold, formula].into_iter().flatten().max_by_key(end)
+}
+
+/// The end of a text where a bare value may still be its answer, from the start of a word.
+fn tail(text: &str) -> &str {
+    let near = &text[text.ceil_char_boundary(text.len().saturating_sub(MAX_TAIL))..];
+    let inside = near.len() < text.len();
+    near.split_once(char::is_whitespace).filter(|_| inside).map_or(near, |(_, rest)| rest)
 }
 
 /// Whether the text reads as a value, perhaps with words behind it that are its unit.

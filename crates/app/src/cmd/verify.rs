@@ -140,13 +140,14 @@ fn cases(file: &Path, json: bool) -> anyhow::Result<bool> {
     for (setting, rows) in foreign {
         eprintln!("note: {rows} rows assume {setting}, a setting that has no counterpart here");
     }
+    counts.max_ms = (counts.max_ms * 1e3).round() / 1e3;
     let Counts { cases, agree, undecided, max_ms } = counts;
     if json {
         writeln!(out, "{}", serde_json::to_string(&counts)?)?;
     } else {
         writeln!(
             out,
-            "{cases} cases: {agree} agree, {disagree} disagree, {undecided} undecided; at most {max_ms:.3} ms"
+            "{cases} cases: {agree} agree, {disagree} disagree, {undecided} undecided; at most {max_ms} ms"
         )?;
     }
     Ok(disagree == 0)

@@ -57,7 +57,8 @@ fn closed<'a>(rest: &'a str, open: &str, close: &str) -> Option<&'a str> {
     let mut from = 0;
     let end = loop {
         let at = from + near[from..].find(close)?;
-        if !(close == "$" && near[..at].ends_with('\\')) {
+        let escapes = near[..at].bytes().rev().take_while(|&b| b == b'\\').count();
+        if !(close == "$" && escapes % 2 == 1) {
             break at;
         }
         from = at + 1;

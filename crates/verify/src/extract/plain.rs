@@ -45,9 +45,13 @@ fn word_length(rest: &str) -> usize {
     word.max(rest.chars().next().map_or(1, char::len_utf8))
 }
 
+/// Before a value: its sign, its currency.
+const SIGNS: [char; 9] = ['-', '−', '+', '±', '$', '£', '€', '¥', '₹'];
+
+/// Not inside a word, nor inside a run of signs, which is read from its start.
 fn starts_value(text: &str, at: usize) -> bool {
     let before = text[..at].chars().next_back();
-    !before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '^' | '\\'))
+    !before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '^' | '\\') || SIGNS.contains(&c))
 }
 
 fn says_something(value: &str) -> bool {
@@ -86,9 +90,8 @@ fn expression(text: &str, start: usize, nesting: usize) -> Option<usize> {
 
 /// Skips a sign, a currency, or both.
 fn prefixed(text: &str, at: usize) -> usize {
-    let signs = ['-', '−', '+', '±', '$', '£', '€', '¥', '₹'];
     let rest = text[at..].trim_start_matches("\\$");
-    let bare = rest.trim_start_matches(signs);
+    let bare = rest.trim_start_matches(SIGNS);
     // A dash between spaces is a dash.
     if bare.len() < text.len() - at && bare.starts_with(' ') { at } else { text.len() - bare.len() }
 }
@@ -233,7 +236,7 @@ fn group(rest: &str) -> Option<usize> {
     None
 }
 
-/// A variable of one letter, perhaps applied; a function with its argument.
+/// A variable of one letter; a function with its argument.
 fn name(text: &str, at: usize, nesting: usize) -> Option<usize> {
     const FUNCTIONS: [&str; 13] = [
         "sqrt", "sin", "cos", "tan", "log", "ln", "exp", "cbrt", "arcsin", "arccos", "arctan", "binom", "abs",
@@ -246,9 +249,7 @@ fn name(text: &str, at: usize, nesting: usize) -> Option<usize> {
         return operand(text, end, nesting + 1);
     }
     let short = word.chars().count() <= 1 || word == "pi" || is_unit(word);
-    let applied = short && after.starts_with('(');
-    let argument = if applied { brackets(text, end, nesting) } else { None };
-    short.then(|| argument.unwrap_or(end))
+    short.then_some(end)
 }
 
 /// Units of several letters that stand right behind a number.
