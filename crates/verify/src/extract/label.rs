@@ -153,8 +153,9 @@ fn after_verb(rest: &str) -> Option<&str> {
 
 /// The answer in what follows a label, if it is one, and whether it has a value.
 fn stated(rest: &str, colon: bool) -> Option<(Candidate<'_>, bool)> {
-    let rest =
-        rest.trim_start_matches(|c: char| c.is_whitespace() || "*_`:-=~—}".contains(c) && !is_sign(rest, c));
+    let minus = starts_with_minus(rest);
+    let mark = |c: char| c.is_whitespace() || "*_`:=~—}".contains(c) || c == '-' && !minus;
+    let rest = rest.trim_start_matches(mark);
     let line = trim(first_clause(first_line(rest)));
     let line = affirmed(line)?;
     let asked = line.ends_with('?') && line.len() > 1;
@@ -176,11 +177,11 @@ fn stated(rest: &str, colon: bool) -> Option<(Candidate<'_>, bool)> {
     (words <= MAX_WORDS).then_some((found, colon && words <= 3))
 }
 
-/// Whether the character is a minus sign of the value that it precedes.
-fn is_sign(rest: &str, c: char) -> bool {
-    let start = rest.trim_start().trim_start_matches(['*', '_', '`', ':', ' ']);
+/// Whether a minus sign of the value comes first, behind marks.
+fn starts_with_minus(rest: &str) -> bool {
+    let start = rest.trim_start_matches(|c: char| c.is_whitespace() || "*_`:".contains(c));
     let behind = start.strip_prefix('-').unwrap_or_default();
-    c == '-' && behind.starts_with(|c: char| c.is_alphanumeric() || "\\$(.".contains(c))
+    behind.starts_with(|c: char| c.is_alphanumeric() || "\\$(.".contains(c))
 }
 
 /// The line, if it denies or asks.

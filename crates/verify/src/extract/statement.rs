@@ -14,7 +14,10 @@ const MAX_LINE: usize = 2048;
 /// displayed may have several lines.
 pub(super) fn first_line(text: &str) -> &str {
     let text = text.trim_start();
-    let text = text.trim_start_matches(|c: char| c.is_whitespace() || "-*_=".contains(c) && is_rule(text));
+    let text = match text.split_once('\n') {
+        Some((line, rest)) if is_rule(line.trim()) => rest.trim_start(),
+        _ => text,
+    };
     let near = &text[..text.floor_char_boundary(MAX_LINE)];
     let shown = if near.starts_with(['$', '\\']) { formulas(near) } else { Vec::new() };
     let formula = shown.first().filter(|first| first.outer.start == 0).map_or(0, |first| first.outer.end);
@@ -24,9 +27,8 @@ pub(super) fn first_line(text: &str) -> &str {
     &near[..formula + end]
 }
 
-/// Whether the text starts with a rule below a heading: a line of dashes.
-fn is_rule(text: &str) -> bool {
-    let line = text.split('\n').next().unwrap_or_default().trim();
+/// A line of dashes below a heading.
+fn is_rule(line: &str) -> bool {
     line.len() > 1 && line.chars().all(|c| "-*_=".contains(c))
 }
 

@@ -85,10 +85,12 @@ impl Structure<'_> {
             }
         }
         sides.push(&tokens[start..]);
-        // "= 5", "\approx 5"
-        if sides.first().is_some_and(|side| bare(side).is_empty()) && matches!(signs.first(), Some(Sign::Equal | Sign::Near)) {
-            let rest = &tokens[tokens.len() - sides[1..].iter().map(|s| s.len() + 1).sum::<usize>() + 1..];
-            return self.answer(rest);
+        // "= 5", "\approx 5"; all such signs at once, however many there are
+        let opens = |(side, sign): &(&&[Token], &Sign)| bare(side).is_empty() && matches!(sign, Sign::Equal | Sign::Near);
+        let opening = sides.iter().zip(&signs).take_while(opens).count();
+        if opening > 0 {
+            let rest: usize = sides[opening..].iter().map(|side| side.len() + 1).sum();
+            return self.answer(&tokens[tokens.len() + 1 - rest..]);
         }
         let sides = sides.into_iter().map(|side| self.labelled(side)).collect::<Result<Vec<_>, _>>()?;
         Ok(Answer::Relation(Relation { sides, signs }))
