@@ -156,7 +156,8 @@ fn clean_ends(text: &str) -> &str {
         let before = text.len();
         // 0.333... ends in dots that say something.
         if !text.ends_with("...") {
-            text = text.trim_end_matches(['.', ',', ';', '。', '，']).trim();
+            let spaced = ["\\,", "\\;", "\\:", "\\!", "\\ "].iter().find_map(|space| text.strip_suffix(space));
+            text = spaced.unwrap_or(text.trim_end_matches(['.', ',', ';', '。', '，'])).trim();
         }
         for (open, close) in DELIMITERS {
             let inner = text.strip_prefix(open).and_then(|rest| rest.strip_suffix(close));

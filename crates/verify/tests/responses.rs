@@ -135,6 +135,10 @@ fn accepted() {
             ("35", "Answer: C) 35"),
             ("35", "\\boxed{\\textbf{(C)}\\ 35}"),
             // Marks and objects around it.
+            ("7", "\\boxed{7\\,}"),
+            ("7", "\\boxed{\\large 7}"),
+            ("7", "\\boxed{\\color{red}{7}}"),
+            ("7", "\\boxed{\\textcolor{red}{7}}"),
             ("1000000", "About $1$ million in all. The answer is 1 million."),
             ("2500000", "The answer is $2.5$ million dollars."),
             ("18", "{\"answer\": 18}"),

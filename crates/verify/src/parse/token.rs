@@ -220,7 +220,7 @@ impl<'a> Reader<'a> {
             | "textsf" | "hbox" | "bf" => return self.text(name, len),
             "mathbb" | "Bbb" | "mathbf" => return Ok(self.double_struck(len)),
             "begin" | "end" => return self.environment(name == "begin", len),
-            "hspace" | "vspace" | "phantom" | "hphantom" | "vphantom" | "label" | "tag" => {
+            "hspace" | "vspace" | "phantom" | "hphantom" | "vphantom" | "label" | "tag" | "color" | "textcolor" => {
                 let argument = argument(&rest[len..]);
                 self.skip(len + argument);
             }
@@ -369,6 +369,7 @@ fn is_layout(name: &str) -> bool {
             | "mathit" | "mathsf" | "mathcal" | "mathtt" | "boldsymbol" | "bm" | "vec" | "underline" | "displaylimits"
             | "therefore" | "boxed" | "fbox" | "mathstrut" | "it" | "bold" | "widehat" | "overrightarrow" | "mathop"
             | "noindent" | "ensuremath" | "vphantom" | "nobreak" | "allowbreak" | "break" | "newline" | "par"
+            | "small" | "normalsize" | "large" | "Large" | "LARGE" | "huge" | "Huge" | "bfseries"
     )
 }
 
