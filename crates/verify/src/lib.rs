@@ -124,7 +124,7 @@ pub fn equal(gold: &str, answer: &str) -> Verdict {
 /// [`equal`] with options and reasons.
 pub fn equal_with(gold: &str, answer: &str, options: &Options) -> Report {
     match read_gold(gold) {
-        Ok(gold) => against(&gold, answer, options),
+        Ok(gold) => against(&gold, &extract::gold(answer), options),
         Err(error) => unreadable(&error),
     }
 }

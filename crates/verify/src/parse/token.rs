@@ -284,7 +284,7 @@ impl<'a> Reader<'a> {
             _ => {
                 self.at += open + 1;
                 self.spaced = true;
-                let end = self.at + width.saturating_sub(2);
+                let end = self.at + content.len(); // a cut-off group has no brace at its end
                 let whole = self.text;
                 self.text = &whole[..end];
                 while self.at < end {
