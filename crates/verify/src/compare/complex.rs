@@ -45,7 +45,7 @@ impl Complex {
         self.re.magnitude().max(self.im.magnitude())
     }
 
-    pub(crate) fn error(&self) -> i64 {
+    pub(crate) fn error(&self) -> f64 {
         self.re.error().max(self.im.error())
     }
 

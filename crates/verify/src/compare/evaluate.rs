@@ -247,7 +247,7 @@ fn rounded(value: &Real, up: bool) -> Found<Complex> {
     if let Some(whole) = value.as_integer() {
         return Ok(Real::integer(whole).into());
     }
-    if value.magnitude() > 4096 || value.error() > -8 {
+    if value.magnitude() > 4096 || value.error() > -8.0 {
         return Err(TOO_LARGE);
     }
     let middle = value.middle().ok_or(TOO_LARGE)?;

@@ -60,7 +60,8 @@ fn charge(a: &Rational, b: &Rational, fuel: &mut Fuel) -> Judged {
     if words * 64 > 4 * MAX_BITS as u64 {
         return Err(TOO_LARGE);
     }
-    fuel.burn(1 + words * words / 256)
+    let integers = a.is_int() && b.is_int();
+    fuel.burn(1 + words * words / if integers { 4096 } else { 256 })
 }
 
 fn power(base: &Rational, exponent: &Rational, fuel: &mut Fuel) -> Judged<Option<Rational>> {
@@ -186,7 +187,7 @@ fn factorial(n: &Rational, step: usize, fuel: &mut Fuel) -> Judged<Option<Ration
         return Err(NOT_DEFINED);
     }
     let n = usize::try_from(&n).ok().filter(|&n| n as f64 <= MAX_FACTORIAL).ok_or(TOO_LARGE)?;
-    fuel.burn(1 + (n as u64).pow(2) / 1500)?;
+    fuel.burn(1 + (n as u64).pow(2) / 10_000)?;
     let start = if step == 2 && n % 2 == 1 { 1 } else { step.min(n.max(1)) };
     Ok(Some(Rational::from(product(start.max(1), n, step))))
 }

@@ -31,30 +31,39 @@ pub(crate) fn either(first: Judged, second: impl FnOnce() -> Judged) -> Judged {
     }
 }
 
-/// Units of work, about a tenth of a microsecond each.
-#[derive(Debug)]
-pub(crate) struct Fuel(u64);
+use dashu_float::ConstCache;
+
+/// Units of work, about a tenth of a microsecond each, and the constants computed so far.
+pub(crate) struct Fuel {
+    left: u64,
+    constants: Option<ConstCache>,
+}
 
 /// What one comparison may cost.
-const TANK: u64 = 120_000;
+const TANK: u64 = 80_000;
 
 impl Fuel {
     pub(crate) fn new() -> Fuel {
-        Fuel(TANK)
+        Fuel { left: TANK, constants: None }
     }
 
     /// Takes what a step costs.
     pub(crate) fn burn(&mut self, cost: u64) -> Judged {
-        self.0 = self.0.saturating_sub(cost);
-        if self.0 == 0 { Err(Why::Undecided("too large: too much work")) } else { Ok(()) }
+        self.left = self.left.saturating_sub(cost);
+        if self.left == 0 { Err(Why::Undecided("too large: too much work")) } else { Ok(()) }
     }
 
     /// Runs a part with a share of what is left; what it does not use stays.
     pub(crate) fn share<T>(&mut self, share: u64, part: impl FnOnce(&mut Fuel) -> T) -> T {
-        let given = share.min(self.0);
-        let mut own = Fuel(given);
+        let given = share.min(self.left);
+        let mut own = Fuel { left: given, constants: None };
         let result = part(&mut own);
-        self.0 -= given - own.0;
+        self.left -= given - own.left;
         result
+    }
+
+    /// Where digits of constants are kept.
+    pub(crate) fn constants(&mut self) -> &mut ConstCache {
+        self.constants.get_or_insert_with(ConstCache::new)
     }
 }

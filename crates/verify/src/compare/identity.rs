@@ -185,7 +185,7 @@ pub(super) fn close(a: &Complex, b: &Complex, precision: usize, fuel: &mut Fuel)
         return Ok(false);
     }
     let size = a.magnitude().max(b.magnitude());
-    let unsure = difference.error() > size - 64 && difference.error() > -(precision as i64) / 2;
+    let unsure = difference.error() > (size - 64) as f64 && difference.error() > -(precision as f64) / 2.0;
     if unsure { Err(Fail::Imprecise) } else { Ok(true) }
 }
 

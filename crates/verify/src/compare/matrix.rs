@@ -79,8 +79,12 @@ fn add(a: Value, b: Value, fuel: &mut Fuel) -> Judged<Value> {
         (Value::Scalar(a), Value::Scalar(b)) => Ok(Value::Scalar(Expr::Sum(vec![a, b]))),
         (Value::Matrix(a), Value::Matrix(b)) if a.len() == b.len() && a[0].len() == b[0].len() => {
             fuel.burn((a.len() * a[0].len()) as u64)?;
-            let row = |(a, b): (Vec<Expr>, Vec<Expr>)| a.into_iter().zip(b).map(|(a, b)| simple(Expr::Sum(vec![a, b]))).collect();
-            Ok(Value::Matrix(a.into_iter().zip(b).map(row).collect()))
+            let mut rows = Vec::with_capacity(a.len());
+            for (a, b) in a.into_iter().zip(b) {
+                let sums = a.into_iter().zip(b).map(|(a, b)| simple(Expr::Sum(vec![a, b]), fuel));
+                rows.push(sums.collect::<Judged<Vec<_>>>()?);
+            }
+            Ok(Value::Matrix(rows))
         }
         _ => Err(NO_MATRIX),
     }
@@ -91,8 +95,8 @@ fn multiply(a: Value, b: Value, fuel: &mut Fuel) -> Judged<Value> {
         (Value::Scalar(a), Value::Scalar(b)) => Ok(Value::Scalar(a.times(b))),
         (Value::Scalar(scalar), Value::Matrix(rows)) | (Value::Matrix(rows), Value::Scalar(scalar)) => {
             fuel.burn((rows.len() * rows[0].len()) as u64)?;
-            let scale = |row: Vec<Expr>| row.into_iter().map(|entry| simple(scalar.clone().times(entry))).collect();
-            Ok(Value::Matrix(rows.into_iter().map(scale).collect()))
+            let mut scale = |row: Vec<Expr>| row.into_iter().map(|entry| simple(scalar.clone().times(entry), fuel)).collect();
+            Ok(Value::Matrix(rows.into_iter().map(&mut scale).collect::<Judged<Vec<_>>>()?))
         }
         (Value::Matrix(a), Value::Matrix(b)) => {
             let (n, m, k) = (a.len(), b.len(), b[0].len());
@@ -100,8 +104,12 @@ fn multiply(a: Value, b: Value, fuel: &mut Fuel) -> Judged<Value> {
                 return Err(NO_MATRIX);
             }
             fuel.burn((n * m * k) as u64)?;
-            let entry = |i: usize, j: usize| simple(Expr::Sum((0..m).map(|l| a[i][l].clone().times(b[l][j].clone())).collect()));
-            Ok(Value::Matrix((0..n).map(|i| (0..k).map(|j| entry(i, j)).collect()).collect()))
+            let entry = |i: usize, j: usize| Expr::Sum((0..m).map(|l| a[i][l].clone().times(b[l][j].clone())).collect());
+            let mut rows = Vec::with_capacity(n);
+            for i in 0..n {
+                rows.push((0..k).map(|j| simple(entry(i, j), fuel)).collect::<Judged<Vec<_>>>()?);
+            }
+            Ok(Value::Matrix(rows))
         }
     }
 }
@@ -122,11 +130,11 @@ fn power(base: &Expr, exponent: &Expr, fuel: &mut Fuel) -> Judged<Value> {
 }
 
 /// Literals are summed at once, so that powers don't grow.
-fn simple(expr: Expr) -> Expr {
-    match exact::rational(&expr, &mut Fuel::new()) {
-        Ok(Some(value)) => Expr::Number(value),
-        _ => expr,
-    }
+fn simple(expr: Expr, fuel: &mut Fuel) -> Judged<Expr> {
+    Ok(match exact::rational(&expr, fuel)? {
+        Some(value) => Expr::Number(value),
+        None => expr,
+    })
 }
 
 fn transpose(rows: &Rows) -> Rows {
@@ -155,7 +163,7 @@ fn determinant(rows: &Rows, fuel: &mut Fuel) -> Judged<Expr> {
         let term = entry.clone().times(determinant(&minor(rows, 0, j), fuel)?);
         terms.push(if j % 2 == 0 { term } else { term.negated() });
     }
-    Ok(simple(Expr::Sum(terms)))
+    simple(Expr::Sum(terms), fuel)
 }
 
 /// The inverse by cofactors.
@@ -171,7 +179,7 @@ fn inverse(rows: &Rows, fuel: &mut Fuel) -> Judged<Rows> {
         for j in 0..n {
             let cofactor = if n == 1 { Expr::integer(1) } else { determinant(&minor(rows, j, i), fuel)? };
             let signed = if (i + j) % 2 == 0 { cofactor } else { cofactor.negated() };
-            row.push(simple(signed.over(whole.clone()).ok_or(NO_MATRIX)?));
+            row.push(simple(signed.over(whole.clone()).ok_or(NO_MATRIX)?, fuel)?);
         }
         out.push(row);
     }

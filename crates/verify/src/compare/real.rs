@@ -1,19 +1,21 @@
 //! Real numbers of any precision with a bound of their error.
 //!
 //! A [`Real`] says: the true value is within `2^err` of `mid`. Every operation adds what it inherits
-//! and what it rounds, always upwards, in powers of two: coarse, but safe. The library below rounds
-//! correctly and reports what is out of range, so nothing here panics.
+//! and what it rounds, always upwards; sizes are taken as powers of two, coarse but safe. The library
+//! below rounds correctly and reports what is out of range, so nothing here panics.
 
 use dashu_base::{Abs, BitTest, Sign};
 use dashu_float::round::mode::HalfEven;
-use dashu_float::{ConstCache, Context, FBig, FpError, FpResult, Repr};
+use dashu_float::{Context, FBig, FpError, FpResult, Repr};
 use dashu_int::IBig;
 
 use super::fuel::{Fuel, Why};
 use crate::answer::Rational;
 
 /// The exponent of an error that is none.
-const EXACT: i64 = i64::MIN / 4;
+const EXACT: f64 = f64::NEG_INFINITY;
+/// The magnitude of zero.
+const NOTHING: i64 = i64::MIN / 4;
 
 /// Why there is no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,13 +41,13 @@ pub(crate) type Found<T> = Result<T, Fail>;
 #[derive(Clone, Debug)]
 pub(crate) struct Real {
     mid: Repr<2>,
-    err: i64,
+    err: f64,
 }
 
 /// The exponent of the first power of two above the absolute value.
 fn magnitude(value: &Repr<2>) -> i64 {
     let bits = value.significand().bit_len() as i64;
-    if bits == 0 { EXACT } else { bits + value.exponent() as i64 }
+    if bits == 0 { NOTHING } else { bits + value.exponent() as i64 }
 }
 
 impl Real {
@@ -62,7 +64,7 @@ impl Real {
     }
 
     /// The exponent of the bound of the error.
-    pub(crate) fn error(&self) -> i64 {
+    pub(crate) fn error(&self) -> f64 {
         self.err
     }
 
@@ -72,7 +74,7 @@ impl Real {
 
     /// May it be zero, as far as is known?
     pub(crate) fn may_be_zero(&self) -> bool {
-        self.magnitude() - 1 <= self.err || self.mid.significand().is_zero()
+        (self.magnitude() - 1) as f64 <= self.err || self.mid.significand().is_zero()
     }
 
     /// The sign, if it is known; zero only if exact.
@@ -118,13 +120,13 @@ impl Real {
 
     /// The integer that it is, if it can be no other and the error is small.
     pub(crate) fn as_integer(&self) -> Option<IBig> {
-        if self.magnitude() > 64 || self.err > -20 {
+        if self.magnitude() > 64 || self.err > -20.0 {
             return None;
         }
         let middle = self.middle()?;
         let rounded = middle.round();
         let distance = (middle - Rational::from(rounded.clone())).abs();
-        let tiny = distance.is_zero() || self.err != EXACT && distance.to_f64_fast().log2() <= self.err as f64 + 1.0;
+        let tiny = distance.is_zero() || self.err != EXACT && distance.to_f64_fast().log2() <= self.err + 1.0;
         tiny.then_some(rounded)
     }
 }
@@ -133,14 +135,13 @@ impl Real {
 pub(crate) struct Calculator<'f> {
     context: Context<HalfEven>,
     precision: i64,
-    cache: ConstCache,
     fuel: &'f mut Fuel,
 }
 
 impl<'f> Calculator<'f> {
     pub(crate) fn new(precision: usize, fuel: &'f mut Fuel) -> Self {
         let context = Context::new(precision);
-        Calculator { context, precision: precision as i64, cache: ConstCache::new(), fuel }
+        Calculator { context, precision: precision as i64, fuel }
     }
 
     pub(crate) fn burn(&mut self, cost: u64) -> Found<()> {
@@ -159,7 +160,7 @@ impl<'f> Calculator<'f> {
 
     fn dear(&mut self) -> Found<()> {
         let words = self.precision as u64 / 64;
-        self.burn(60 + 12 * words * words)
+        self.burn(100 + 25 * words * words)
     }
 
     fn take(result: FpResult<FBig<HalfEven, 2>>) -> Found<Repr<2>> {
@@ -175,11 +176,13 @@ impl<'f> Calculator<'f> {
         }
     }
 
-    /// A result whose inherited error is the largest of some, four at most.
-    fn with(&self, mid: Repr<2>, inherited: &[i64]) -> Real {
-        let rounding = magnitude(&mid) - self.precision;
-        let worst = inherited.iter().copied().fold(rounding, i64::max);
-        Real { mid, err: worst + 2 }
+    /// A result with its rounding and the errors that it inherits, by their exponents.
+    fn with(&self, mid: Repr<2>, inherited: &[f64]) -> Real {
+        let rounding = (magnitude(&mid) - self.precision) as f64;
+        let worst = inherited.iter().copied().fold(rounding, f64::max);
+        let sum: f64 = inherited.iter().chain([&rounding]).map(|err| (err - worst).exp2()).sum();
+        // Rounded up for the floats here.
+        Real { mid, err: worst + sum.log2() + 1e-6 }
     }
 
     pub(crate) fn rational(&mut self, value: &Rational) -> Found<Real> {
@@ -196,7 +199,7 @@ impl<'f> Calculator<'f> {
 
     pub(crate) fn pi(&mut self) -> Found<Real> {
         self.cheap()?;
-        let pi = self.context.pi::<2>(Some(&mut self.cache)).value().into_repr();
+        let pi = self.context.pi::<2>(Some(self.fuel.constants())).value().into_repr();
         Ok(self.with(pi, &[]))
     }
 
@@ -234,14 +237,14 @@ impl<'f> Calculator<'f> {
                 return Ok(Real { mid, err: EXACT });
             }
         }
-        Ok(self.with(mid, &[a.magnitude() + b.err, b.magnitude() + a.err, a.err + b.err]))
+        Ok(self.with(mid, &[a.magnitude() as f64 + b.err, b.magnitude() as f64 + a.err, a.err + b.err]))
     }
 
     pub(crate) fn div(&mut self, a: &Real, b: &Real) -> Found<Real> {
         if b.is_exact_zero() {
             return Err(Fail::Undefined);
         }
-        if b.magnitude() - 2 < b.err {
+        if ((b.magnitude() - 2) as f64) < b.err {
             return Err(Fail::Imprecise);
         }
         if a.is_exact_zero() {
@@ -250,8 +253,8 @@ impl<'f> Calculator<'f> {
         self.cheap()?;
         let mid = Self::take(self.context.div(&a.mid, &b.mid))?;
         // |b| is above 2^below.
-        let below = b.magnitude() - 2;
-        Ok(self.with(mid.clone(), &[a.err - below, magnitude(&mid) + b.err - below]))
+        let below = (b.magnitude() - 2) as f64;
+        Ok(self.with(mid.clone(), &[a.err - below, magnitude(&mid) as f64 + b.err - below]))
     }
 
     /// The root of a number that is not negative.
@@ -261,7 +264,7 @@ impl<'f> Calculator<'f> {
         }
         if a.may_be_zero() {
             // Between zero and the root of the bound.
-            let err = (a.magnitude().max(a.err) + 1).div_euclid(degree as i64) + 1;
+            let err = ((a.magnitude() as f64).max(a.err) + 1.0) / degree as f64 + 1.0;
             return Ok(Real { mid: Repr::zero(), err });
         }
         if a.is_negative() {
@@ -271,7 +274,7 @@ impl<'f> Calculator<'f> {
         let result = if degree == 2 { self.context.sqrt(&a.mid) } else { self.context.nth_root(degree, &a.mid) };
         let mid = Self::take(result)?;
         // The relative error gets no larger.
-        Ok(self.with(mid.clone(), &[a.err - (a.magnitude() - 2) + magnitude(&mid)]))
+        Ok(self.with(mid.clone(), &[a.err - (a.magnitude() - 2) as f64 + magnitude(&mid) as f64]))
     }
 
     pub(crate) fn exp(&mut self, a: &Real) -> Found<Real> {
@@ -281,12 +284,12 @@ impl<'f> Calculator<'f> {
         if a.magnitude() > 32 {
             return Err(TOO_LARGE);
         }
-        if a.err > -2 {
+        if a.err > -2.0 {
             return Err(Fail::Imprecise);
         }
         self.dear()?;
-        let mid = Self::take(self.context.exp(&a.mid, Some(&mut self.cache)))?;
-        Ok(self.with(mid.clone(), &[magnitude(&mid) + a.err + 1]))
+        let mid = Self::take(self.context.exp(&a.mid, Some(self.fuel.constants())))?;
+        Ok(self.with(mid.clone(), &[magnitude(&mid) as f64 + a.err + 1.0]))
     }
 
     /// The logarithm of a positive number.
@@ -294,13 +297,12 @@ impl<'f> Calculator<'f> {
         if a.is_exact_zero() {
             return Err(Fail::Undefined);
         }
-        if a.may_be_zero() || a.magnitude() - 2 < a.err {
+        if a.may_be_zero() || ((a.magnitude() - 2) as f64) < a.err {
             return Err(Fail::Imprecise);
         }
         self.dear()?;
-        let mid = Self::take(self.context.ln(&a.mid, Some(&mut self.cache)))?;
-        // A logarithm near zero is rounded near zero; the library rounds relatively.
-        Ok(self.with(mid, &[a.err - (a.magnitude() - 2)]))
+        let mid = Self::take(self.context.ln(&a.mid, Some(self.fuel.constants())))?;
+        Ok(self.with(mid, &[a.err - (a.magnitude() - 2) as f64]))
     }
 
     pub(crate) fn sin_cos(&mut self, a: &Real) -> Found<(Real, Real)> {
@@ -312,8 +314,8 @@ impl<'f> Calculator<'f> {
         }
         self.dear()?;
         self.dear()?;
-        let sin = Self::take(self.context.sin(&a.mid, Some(&mut self.cache)))?;
-        let cos = Self::take(self.context.cos(&a.mid, Some(&mut self.cache)))?;
+        let sin = Self::take(self.context.sin(&a.mid, Some(self.fuel.constants())))?;
+        let cos = Self::take(self.context.cos(&a.mid, Some(self.fuel.constants())))?;
         Ok((self.with(sin, &[a.err]), self.with(cos, &[a.err])))
     }
 
@@ -329,11 +331,13 @@ impl<'f> Calculator<'f> {
         }
         let radius = y.magnitude().max(x.magnitude());
         // Near zero, and near the cut along the negative axis, the angle is not known.
-        if radius - 2 < y.err.max(x.err) || y.may_be_zero() && !x.is_positive() {
+        if ((radius - 2) as f64) < y.err.max(x.err) || y.may_be_zero() && !x.is_positive() {
             return Err(Fail::Imprecise);
         }
         self.dear()?;
-        let mid = Self::take(self.context.atan2(&y.mid, &x.mid, Some(&mut self.cache)))?;
-        Ok(self.with(mid, &[y.err - (radius - 2), x.err - (radius - 2)]))
+        self.dear()?;
+        self.dear()?;
+        let mid = Self::take(self.context.atan2(&y.mid, &x.mid, Some(self.fuel.constants())))?;
+        Ok(self.with(mid, &[y.err - (radius - 2) as f64, x.err - (radius - 2) as f64]))
     }
 }

@@ -191,7 +191,8 @@ fn scientific(cursor: &mut Cursor<'_, '_>, value: Expr) -> Result<Expr, Fault> {
         Expr::Number(value) if negative => Expr::Number(value / power),
         Expr::Number(value) => Expr::Number(value * power),
         Expr::Decimal(value, places) if negative => Expr::Decimal(value / power, places + exponent as u32),
-        Expr::Decimal(value, places) => Expr::Decimal(value * power, places.saturating_sub(exponent as u32)),
+        Expr::Decimal(value, places) if places > exponent as u32 => Expr::Decimal(value * power, places - exponent as u32),
+        Expr::Decimal(value, _) => Expr::Number(value * power),
         other => other,
     })
 }

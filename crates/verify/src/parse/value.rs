@@ -121,7 +121,8 @@ fn counted(value: Expr, unit: Option<Unit>) -> (Expr, Option<Unit>) {
     let power = Rational::from(10u64.pow(zeros));
     let value = match value {
         Expr::Number(value) => Expr::Number(value * power),
-        Expr::Decimal(value, places) => Expr::Decimal(value * power, places.saturating_sub(zeros)),
+        Expr::Decimal(value, places) if places > zeros => Expr::Decimal(value * power, places - zeros),
+        Expr::Decimal(value, _) => Expr::Number(value * power),
         value => value.times(Expr::Number(power)),
     };
     (value, (!rest.is_empty()).then(|| unit::read(rest)))
