@@ -1,6 +1,6 @@
 //! Sample-level consolidation: N independent samples, one answer.
 //!
-//! Samples vote for their answer's key, which equal answers share. Where no sample has a readable
+//! Samples vote for their answer's key, which equal answers share (`reward::answer_keys` makes them). Where no sample has a readable
 //! answer, the most confident one is returned and the vote says so. Works for any model; blocks inside
 //! a response are another matter.
 

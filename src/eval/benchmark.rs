@@ -10,7 +10,7 @@ use super::stats::{self, Interval};
 use crate::data::Problem;
 use crate::engine::{EngineOptions, Observer, SamplingParams, Trace};
 use crate::model::Pretrained;
-use crate::reward::answer_key;
+use crate::reward::answer_keys;
 
 /// Resamples of the bootstrap.
 const RESAMPLES: usize = 1000;
@@ -92,8 +92,8 @@ pub fn summarise(problems: &[Problem], groups: &[Vec<Rollout>], samples: usize) 
         stats::pass_at_k(g.len(), right, g.len())
     });
     let majority = kept.iter().filter_map(|(problem, g)| {
-        let keys: Vec<Option<String>> = g.iter().map(|r| answer_key(problem, &r.text)).collect();
-        stats::maj_at_k(&keys, &correct(g))
+        let responses: Vec<&str> = g.iter().map(|r| r.text.as_str()).collect();
+        stats::maj_at_k(&answer_keys(problem, &responses), &correct(g))
     });
     let all_means = Means::of(groups.iter().flatten());
     Evaluation {

@@ -1,7 +1,7 @@
 //! Is the answer right? The base of every reward.
 
 use parallel_r1_verify::countdown::{self, Task};
-use parallel_r1_verify::{Verdict, extract, key, verify};
+use parallel_r1_verify::{Kinds, Verdict, extract, extract_with, group, verify};
 
 use crate::data::Problem;
 use crate::data::countdown::SOURCE as COUNTDOWN;
@@ -39,21 +39,34 @@ fn correct(problem: &Problem, response: &str) -> Option<bool> {
     }
     match verify(&problem.answer, response) {
         Verdict::Correct => Some(true),
-        Verdict::Incorrect => Some(false),
+        // Too large to compare counts as wrong, or it would be a way out of a wrong answer.
+        Verdict::Incorrect | Verdict::Undecided => Some(false),
         Verdict::UnreadableGold => None,
     }
 }
 
-/// What a response votes for: equal answers have equal keys. `None` if it states no readable answer.
+/// What each response votes for: responses with equal answers have equal keys. `None` if one states no
+/// answer.
 ///
-/// All right Countdown answers have the same value, so there the key is the normal form of the solution.
-pub fn answer_key(problem: &Problem, response: &str) -> Option<String> {
-    let answer = extract(response)?;
+/// The key is the answer as the first of its voters wrote it. All right Countdown answers have the same
+/// value, so there the key is the normal form of the solution.
+pub fn answer_keys(problem: &Problem, responses: &[&str]) -> Vec<Option<String>> {
     if problem.source == COUNTDOWN {
-        countdown::canonical(answer)
-    } else {
-        Some(key(answer)).filter(|key| !key.is_empty())
+        return responses.iter().map(|response| countdown::canonical(extract(response)?)).collect();
     }
+    let answers: Vec<Option<String>> = responses.iter().map(|response| stated_answer(response)).collect();
+    let stated: Vec<&str> = answers.iter().flatten().map(String::as_str).collect();
+    let mut classes = group(&stated).into_iter();
+    let key = |answer: &Option<String>| {
+        let class = answer.as_ref().and_then(|_| classes.next())?;
+        Some(stated[class].to_owned())
+    };
+    answers.iter().map(key).collect()
+}
+
+/// The answer that a response states last; of several boxes that form one answer, the list.
+fn stated_answer(response: &str) -> Option<String> {
+    extract_with(response, Kinds::default()).into_iter().next().map(|found| found.text.into_owned())
 }
 
 /// `accuracy`: +1 if the answer is right, else -1.
@@ -123,13 +136,16 @@ mod tests {
 
     #[test]
     fn equal_answers_vote_together() {
+        let keys = |problem: &Problem, responses: &[&str]| answer_keys(problem, responses);
+        let four = Some("4.0".to_owned());
         let sum = problem("gsm8k", "What is 2 + 2?", "4");
-        assert_eq!(answer_key(&sum, "Answer: 4.0"), answer_key(&sum, "so \\boxed{4}"));
-        assert_eq!(answer_key(&sum, ""), None);
+        let responses = ["Answer: 4.0", "", "so \\boxed{4}", "Answer: \\frac{1}{2}", "It is $0.5$."];
+        let half = Some("\\frac{1}{2}".to_owned());
+        assert_eq!(keys(&sum, &responses), [four.clone(), None, four, half.clone(), half]);
         let task = problem("countdown", "3 5 12 = 45", "45");
-        let key = answer_key(&task, "Answer: 12-3=9,9*5=45");
-        assert!(key.is_some());
-        assert_eq!(key, answer_key(&task, "Answer: 5*(12-3)"));
-        assert_eq!(answer_key(&task, "Answer: none"), None);
+        let votes = keys(&task, &["Answer: 12-3=9,9*5=45", "Answer: 5*(12-3)", "Answer: none"]);
+        assert!(votes[0].is_some());
+        assert_eq!(votes[0], votes[1]);
+        assert_eq!(votes[2], None);
     }
 }

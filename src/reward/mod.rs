@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-pub use accuracy::{Judged, accuracy, answer_key, judge};
+pub use accuracy::{Judged, accuracy, answer_keys, judge};
 pub use parallel::{accuracy_x_parallel, some_path_right, tiered};
 pub use schedule::{RewardConfig, RewardError};
 

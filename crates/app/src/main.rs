@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     let cli = cmd::Cli::parse();
     // On a thread of the pool: a parallel operation that starts outside it wakes a worker and sleeps meanwhile.
     match rayon::scope(|_| cli.run()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => failure::report(&error),
     }
 }

@@ -44,7 +44,7 @@ fn fails(command: &mut Command, message: impl Into<String>) {
 #[test]
 fn help_teaches_by_example() {
     command(&["--help"]).assert().success().stdout(contains("Start with:"));
-    for verb in ["train", "generate", "eval"] {
+    for verb in ["train", "generate", "eval", "verify"] {
         let help = command(&[verb, "--help"]).assert().success().get_output().stdout.clone();
         let help = String::from_utf8(help).unwrap();
         assert!(help.contains("Examples:\n  parallel-r1 "), "{help}");
@@ -379,4 +379,53 @@ fn the_readmes_commands_have_the_flags_and_recipes_that_it_names() {
             assert!(root.join(recipe).is_file(), "{line}: no {recipe}");
         }
     }
+}
+
+#[test]
+fn a_verdict_is_printed_and_is_the_exit_code() {
+    let verify = |gold: &str, answer: &str| command(&["verify", gold, answer]);
+    verify(r"\frac{1}{2}", "The answer is $0.5$").assert().code(0).stdout("correct\n");
+    verify("-5", "-5").assert().code(0).stdout("correct\n");
+    verify("-5", "5").assert().code(1).stdout(is_match("^incorrect: .").unwrap()).stderr(contains("gold read as "));
+    verify("5", &"{".repeat(1 << 16)).assert().code(1).stdout(contains("undecided: too large"));
+    verify("5", "9^{9^{9^9}}").assert().code(1);
+    verify("", "5").assert().code(1).stdout(contains("unreadable gold"));
+    let judged = json(&mut command(&["verify", "1/2", "so it is $0.5$", "--json"]));
+    assert_eq!((&judged["verdict"], &judged["extracted"]), (&"correct".into(), &"0.5".into()));
+}
+
+#[test]
+fn verify_is_called_wrongly() {
+    command(&["verify", "5"]).assert().code(2).stderr(contains("Usage:"));
+    command(&["verify"]).assert().code(2);
+    command(&["verify", "5", "5", "--cases", "x"]).assert().code(2);
+    command(&["verify", "--cases", "no/such/file"]).assert().code(2).stderr(contains("no/such/file"));
+    let folder = folder_with("cases.jsonl", "{\"gold\": \"1\", \"pred\": \"1\"}\n{\"gold\": 1}\n");
+    let file = folder.path().join("cases.jsonl");
+    let mut bad = command(&["verify", "--cases", file.to_str().unwrap()]);
+    bad.assert().code(2).stderr(contains("cases.jsonl:2: ").and(contains("hint: ")));
+}
+
+#[test]
+fn cases_are_counted() {
+    let row = |gold: &str, pred: &str, expect: bool| {
+        serde_json::json!({"gold": gold, "pred": pred, "expect": expect, "opts": {"timeout": 1}}).to_string() + "\n"
+    };
+    let good = row("1/2", "0.5", true) + &row("2", "3", false) + &row("5", &"{".repeat(1 << 16), false);
+    let cases = |text: &str| {
+        let folder = folder_with("cases.jsonl", text);
+        let file = folder.path().join("cases.jsonl");
+        let out = command(&["verify", "--json", "--cases", file.to_str().unwrap()]).output().unwrap();
+        let lines = String::from_utf8(out.stdout).unwrap();
+        let rows: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        (out.status.code(), rows, String::from_utf8(out.stderr).unwrap())
+    };
+    let (code, rows, notes) = cases(&good);
+    assert_eq!((code, rows.len()), (Some(0), 1));
+    assert_eq!(rows[0].as_object().unwrap().keys().collect::<Vec<_>>(), ["cases", "agree", "undecided", "max_ms"]);
+    assert_eq!([&rows[0]["cases"], &rows[0]["agree"], &rows[0]["undecided"]], [3, 3, 1]);
+    assert!(notes.contains("3 rows assume timeout = 1"), "{notes}");
+    let (code, rows, _) = cases(&(good + "\n" + &row("2", "2", false)));
+    assert_eq!((code, rows.len()), (Some(1), 2));
+    assert_eq!((&rows[0]["line"], &rows[0]["verdict"]), (&5.into(), &"correct".into()));
 }

@@ -5,7 +5,10 @@ mod eval;
 mod generate;
 mod model;
 mod train;
+mod verify;
 mod votes;
+
+use std::process::ExitCode;
 
 use candle_core::Device;
 use clap::{Parser, Subcommand};
@@ -34,19 +37,22 @@ enum Command {
     Train(train::Args),
     Generate(generate::Args),
     Eval(eval::Args),
+    Verify(verify::Args),
     Model(model::Args),
     Completions(completions::Args),
 }
 
 impl Cli {
-    /// Runs the verb.
-    pub(crate) fn run(self) -> anyhow::Result<()> {
+    /// Runs the verb. The exit code is that of a verb that was carried out: a verdict may be 1.
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Train(args) => args.run(),
             Command::Generate(args) => args.run(),
             Command::Eval(args) => args.run(),
+            Command::Verify(args) => return args.run(),
             Command::Model(args) => args.run(),
             Command::Completions(args) => args.run(),
         }
+        .map(|()| ExitCode::SUCCESS)
     }
 }

@@ -8,7 +8,7 @@ use parallel_r1::engine::vote::{Vote, decided, vote};
 use parallel_r1::engine::{Observer, Request, SamplingParams, Trace};
 use parallel_r1::model::{ModelError, Pretrained};
 use parallel_r1::prompt::Controls;
-use parallel_r1::reward::answer_key;
+use parallel_r1::reward::answer_keys;
 use serde::Serialize;
 
 use super::generate::{print_json, sample};
@@ -29,10 +29,18 @@ pub(super) fn run(
 ) -> anyhow::Result<()> {
     let problem = problem(prompt);
     let requested = request.samples;
-    let mut ballot = Ballot { model, problem: &problem, requested, keys: vec![], progress: Progress::new() };
+    let mut ballot = Ballot {
+        model,
+        problem: &problem,
+        requested,
+        texts: vec![],
+        keys: vec![],
+        progress: Progress::new(),
+    };
     let traces = sample(model, request, params, &mut ballot)?;
     drop(ballot);
-    let keys = traces.iter().map(|trace| key(model, &problem, trace)).collect::<Result<Vec<_>, _>>()?;
+    let texts = traces.iter().map(|trace| text(model, trace)).collect::<Result<Vec<_>, _>>()?;
+    let keys = keys(&problem, &texts);
     let confidences: Vec<f32> = traces.iter().map(confidence).collect();
     let Some(vote) = vote(&keys, &confidences) else {
         return Err(Failure::error("no sample was completed", "try again with another `--seed`"));
@@ -60,8 +68,12 @@ fn problem(prompt: &str) -> Problem {
     Problem { id, problem: prompt.into(), answer, source: source.into(), level: None }
 }
 
-fn key(model: &Pretrained, problem: &Problem, trace: &Trace) -> Result<Option<String>, ModelError> {
-    Ok(answer_key(problem, &model.tokenizer.decode(trace.response())?))
+fn text(model: &Pretrained, trace: &Trace) -> Result<String, ModelError> {
+    Ok(model.tokenizer.decode(trace.response())?)
+}
+
+fn keys(problem: &Problem, texts: &[String]) -> Vec<Option<String>> {
+    answer_keys(problem, &texts.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// Counts while samples end, and stops them once the vote is decided.
@@ -69,6 +81,7 @@ struct Ballot<'a> {
     model: &'a Pretrained,
     problem: &'a Problem,
     requested: usize,
+    texts: Vec<String>,
     keys: Vec<Option<String>>,
     progress: Progress,
 }
@@ -76,7 +89,8 @@ struct Ballot<'a> {
 impl Observer for Ballot<'_> {
     fn sample_done(&mut self, trace: &Trace) {
         // A text that can't be decoded votes for nothing here; the count at the end says why.
-        self.keys.push(key(self.model, self.problem, trace).unwrap_or_default());
+        self.texts.push(text(self.model, trace).unwrap_or_default());
+        self.keys = keys(self.problem, &self.texts);
         let leader = vote(&self.keys, &[]).and_then(|vote| vote.counts.into_iter().next());
         let message = leader.map(|(answer, votes)| format!("{votes} for {answer}")).unwrap_or_default();
         self.progress.count("votes", self.keys.len(), self.requested, &message);
