@@ -1,6 +1,7 @@
 //! The command line: one file a verb.
 
 mod completions;
+mod data;
 mod eval;
 mod generate;
 mod model;
@@ -34,6 +35,7 @@ enum Command {
     Train(train::Args),
     Generate(generate::Args),
     Eval(eval::Args),
+    Data(data::Args),
     Model(model::Args),
     Completions(completions::Args),
 }
@@ -45,6 +47,7 @@ impl Cli {
             Command::Train(args) => args.run(),
             Command::Generate(args) => args.run(),
             Command::Eval(args) => args.run(),
+            Command::Data(args) => args.run(),
             Command::Model(args) => args.run(),
             Command::Completions(args) => args.run(),
         }

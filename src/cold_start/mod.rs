@@ -1,0 +1,7 @@
+//! From any teacher to a clean set of parallel demonstrations.
+//!
+//! A teacher's answers are only as good as what is kept of them: published sets have wrong answers, damaged text and
+//! tags that no grammar reads. So each answer passes [`check`], sets are deduplicated and compared with the problems
+//! they will be measured on, and every repair is recorded.
+
+pub mod check;
