@@ -4,4 +4,9 @@
 //! tags that no grammar reads. So each answer passes [`check`], sets are deduplicated and compared with the problems
 //! they will be measured on, and every repair is recorded.
 
+pub mod assemble;
+pub mod budget;
 pub mod check;
+pub mod generate;
+pub mod prompts;
+pub mod teacher;

@@ -1,5 +1,7 @@
 //! `data`: makes and checks demonstrations.
 
+mod cold_start;
+
 /// Make, check and convert data sets
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -8,10 +10,14 @@ pub(crate) struct Args {
 }
 
 #[derive(clap::Subcommand)]
-enum Command {}
+enum Command {
+    ColdStart(cold_start::Args),
+}
 
 impl Args {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        match self.command {}
+        match self.command {
+            Command::ColdStart(args) => args.run(),
+        }
     }
 }
