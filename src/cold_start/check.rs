@@ -3,9 +3,25 @@
 //! [`inspect`] names every fault of one response; [`mend`] first repairs what has only one reading, and says what it
 //! did.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::data::Problem;
+use crate::prompt::tags::outline;
+use crate::reward::judge;
+
+mod bleu;
+mod language;
+mod paths;
+mod repair;
+mod report;
+mod structure;
+mod summaries;
+mod text;
+
+pub use bleu::bleu;
+pub use report::{Examples, Report};
 
 /// What the checks are to hold a response against.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,6 +37,8 @@ pub struct CheckOptions {
     pub max_chars: usize,
     /// Two paths of a block whose BLEU is at least this are one path told twice.
     pub duplicate_bleu: f64,
+    /// Two paths of a block whose BLEU is at least this are worth a warning.
+    pub similar_bleu: f64,
     /// The fewest words of a summary; a shorter one is trivial unless it states a value.
     pub min_summary_words: usize,
     /// Whether the response has to be in the problem's language.
@@ -35,6 +53,7 @@ impl Default for CheckOptions {
             min_chars: 1,
             max_chars: 65_536,
             duplicate_bleu: 0.9,
+            similar_bleu: 0.7,
             min_summary_words: 3,
             same_language: true,
         }
@@ -113,6 +132,10 @@ pub enum FaultKind {
     TooLong,
     /// Another language than the problem's.
     OtherLanguage,
+    /// A warning: words that may refer to another path (`the first path`, `same as above`).
+    LooseReference,
+    /// A warning: two paths of a block in nearly the same words.
+    SimilarPaths,
 }
 
 /// One fault.
@@ -129,7 +152,7 @@ pub struct Fault {
 /// What one response is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inspection {
-    /// All its faults, in the order of their places.
+    /// All its faults and warnings, in the order of their places.
     pub faults: Vec<Fault>,
     /// How many paths each block has, in the order in which the blocks open; broken blocks count.
     pub paths: Vec<usize>,
@@ -155,7 +178,7 @@ impl Inspection {
         self.faults.iter().any(|fault| fault.kind == kind)
     }
 
-    /// Whether the response may teach: no fault, and known to be right.
+    /// Whether the response may teach: no fault, no warning, and known to be right.
     pub fn accepted(&self) -> bool {
         self.faults.is_empty() && self.correct == Some(true)
     }
@@ -165,6 +188,17 @@ impl FaultKind {
     /// Whether the tags break the grammar (rather than a limit or good sense).
     pub fn is_grammar(self) -> bool {
         self <= FaultKind::StrayTag
+    }
+
+    /// Whether it is only a suspicion: reported apart, and reason enough to leave out a row of new data.
+    pub fn is_warning(self) -> bool {
+        self >= FaultKind::LooseReference
+    }
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 
@@ -206,16 +240,104 @@ pub struct Mended {
 
 /// Names and locates every fault of a response.
 pub fn inspect(answer: &Answer, options: &CheckOptions) -> Inspection {
-    let _ = options;
+    let outline = outline(answer.response);
+    let correct = judge(answer.problem, answer.response).correct;
+    let mut faults = structure::faults(answer.response, &outline, options);
+    faults.extend(paths::faults(answer, &outline, options));
+    faults.extend(summaries::faults(answer.response, &outline, options));
+    faults.extend(text::faults(answer, &outline, options));
+    faults.extend(text::wrong_answer(answer.response, correct));
+    faults.extend(options.same_language.then(|| language::fault(answer)).flatten());
+    faults.sort_by_key(|fault| (fault.at, fault.kind));
     Inspection {
-        faults: Vec::new(),
-        paths: Vec::new(),
-        first_block: None,
-        correct: crate::reward::judge(answer.problem, answer.response).correct,
+        faults,
+        paths: outline.blocks.iter().map(|block| block.paths.len()).collect(),
+        first_block: outline.blocks.first().map(|block| block.range.start),
+        correct,
     }
 }
 
 /// Repairs what has only one reading, then inspects the result.
 pub fn mend(answer: &Answer, options: &CheckOptions) -> Mended {
-    Mended { response: answer.response.to_owned(), repairs: Vec::new(), inspection: inspect(answer, options) }
+    let (response, repairs) = repair::repair(answer.response);
+    let inspection = inspect(&Answer { response: &response, ..*answer }, options);
+    Mended { response, repairs, inspection }
+}
+
+impl Fault {
+    /// A fault with the text around its place.
+    pub fn new(kind: FaultKind, response: &str, at: usize) -> Self {
+        Self { kind, at, text: around(response, at) }
+    }
+}
+
+/// Up to forty characters on each side of a place, on one line.
+fn around(text: &str, at: usize) -> String {
+    const SIDE: usize = 40;
+    let start = text[..at].char_indices().rev().nth(SIDE - 1).map_or(0, |(start, _)| start);
+    let end = text[at..].char_indices().nth(SIDE).map_or(text.len(), |(end, _)| at + end);
+    text[start..end].split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    pub(super) fn problem(text: &str, answer: &str) -> Problem {
+        Problem {
+            id: "test-0".into(),
+            problem: text.into(),
+            answer: answer.into(),
+            source: "test".into(),
+            level: None,
+        }
+    }
+
+    /// The kinds of faults of a response to a problem in English whose answer is 12.
+    pub(super) fn kinds(response: &str) -> Vec<FaultKind> {
+        let problem = problem("Ann has 5 apples and buys 7 more at the market. How many has she now?", "12");
+        let inspection = inspect(&Answer::new(&problem, response), &CheckOptions::default());
+        inspection.faults.into_iter().map(|fault| fault.kind).collect()
+    }
+
+    /// A sound demonstration with this block.
+    pub(super) fn with_block(block: &str) -> String {
+        format!("Let us count.\n<Parallel>{block}\nSo she has 12 apples.\nFinal Answer: 12")
+    }
+
+    #[test]
+    fn a_sound_demonstration_has_no_fault() {
+        let block = "<Path>Adding 5 and 7 gives 12.</Path><Path>Count on from 7: 8, 9, 10, 11, 12.</Path>\
+            </Parallel>\n<Summary>Both paths give 12 apples.</Summary>";
+        assert_eq!(kinds(&with_block(block)), []);
+        assert_eq!(kinds("5 + 7 = 12.\nFinal Answer: 12"), []);
+    }
+
+    #[test]
+    fn names_are_in_snake_case() {
+        assert_eq!(FaultKind::UnclosedSummary.to_string(), "unclosed_summary");
+        assert_eq!(serde_json::to_string(&FaultKind::LooseReference).unwrap(), "\"loose_reference\"");
+        assert!(FaultKind::StrayTag.is_grammar() && !FaultKind::TooFewPaths.is_grammar());
+        assert!(FaultKind::SimilarPaths.is_warning() && !FaultKind::OtherLanguage.is_warning());
+    }
+
+    proptest! {
+        #[test]
+        fn any_response_is_inspected(parts in proptest::collection::vec(
+            prop_oneof![".{0,9}", "</?(Parallel|Path|Summary)>", "(as in )?path [0-9]\\.?", "< ?/?path ?[0-9]?>", "\\PC{0,3}"], 0..14)
+        ) {
+            let (response, problem) = (parts.concat(), problem("How many?", "3"));
+            let answer = Answer { cut: parts.len() % 2 == 0, prompt: parts.last().map(String::as_str), ..Answer::new(&problem, &response) };
+            let options = CheckOptions { max_chars: 60, ..CheckOptions::default() };
+            let inspection = inspect(&answer, &options);
+            prop_assert_eq!(inspection.well_formed(), crate::prompt::tags::check_text(&response).is_ok());
+            prop_assert!(inspection.faults.iter().all(|fault| response.is_char_boundary(fault.at)));
+            let mended = mend(&answer, &options);
+            prop_assert_eq!(mended.repairs.is_empty(), mended.response == response);
+            let again = mend(&Answer { response: &mended.response, ..answer }, &options);
+            prop_assert_eq!(&again.response, &mended.response);
+        }
+    }
 }
