@@ -21,7 +21,8 @@ mod summaries;
 mod text;
 
 pub use bleu::bleu;
-pub use report::{Examples, Report};
+pub(crate) use bleu::words;
+pub use report::{Examples, Report, check_file, clean_rows};
 
 /// What the checks are to hold a response against.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

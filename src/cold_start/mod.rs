@@ -7,6 +7,16 @@
 pub mod assemble;
 pub mod budget;
 pub mod check;
+pub mod contamination;
+pub mod convert;
+pub mod dedupe;
 pub mod generate;
 pub mod prompts;
+pub mod split;
+pub mod stats;
 pub mod teacher;
+
+mod likeness;
+mod stream;
+
+pub use stream::write_without;

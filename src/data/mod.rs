@@ -83,7 +83,8 @@ pub fn problem(row: &Row) -> Result<Problem> {
 pub fn demonstration(row: &Row, response_field: Option<&str>) -> Result<Demonstration> {
     let fields = response_field.map_or(RESPONSES.to_vec(), |field| vec![field]);
     let response = fields.iter().find_map(|field| row.text(field).transpose());
-    let said = || messages::last(row, "messages", "assistant").transpose().filter(|_| response_field.is_none());
+    let said =
+        || messages::last(row, "messages", "assistant").transpose().filter(|_| response_field.is_none());
     let response = response.or_else(said).ok_or_else(|| row.missing(&fields))??.to_owned();
     Ok(Demonstration { problem: asked(row)?, response })
 }
@@ -134,9 +135,14 @@ fn describe(row: &Row, text: &str, answer: String) -> Result<Problem> {
         id: row.text_or_number("id")?.unwrap_or_else(|| format!("{}-{}", row.stem(), row.number())),
         problem: text.to_owned(),
         answer,
-        source: row.text("source")?.map_or_else(|| row.stem(), str::to_owned),
+        source: source(row)?.unwrap_or_else(|| row.stem()),
         level: level.as_deref().map(math::level),
     })
+}
+
+/// Where a problem comes from: `source`, or verl's `data_source`.
+fn source(row: &Row) -> Result<Option<String>> {
+    Ok(row.text("source")?.or(row.text("data_source")?).map(str::to_owned))
 }
 
 #[cfg(test)]

@@ -97,7 +97,8 @@ mod tests {
 
     #[test]
     fn what_a_row_lacks_is_null_in_parquet() {
-        let rows = [json!({"a": 1}), json!({"b": {"c": [[1, null], null, []], "d": null}}), json!({"a": null})];
+        let rows =
+            [json!({"a": 1}), json!({"b": {"c": [[1, null], null, []], "d": null}}), json!({"a": null})];
         let expected = [
             json!({"a": 1, "b": null}),
             json!({"a": null, "b": {"c": [[1, null], null, []], "d": null}}),
@@ -113,7 +114,10 @@ mod tests {
         assert_eq!(written("x.parquet", &rows).unwrap(), expected);
         let rows = [json!({"a": [{"b": 1}]}), json!({"a": [{"b": [1]}]})];
         let error = written("x.parquet", &rows).unwrap_err();
-        assert_eq!(error, "x.parquet: field `a[].b`: expected one kind of value in all rows, got a number and a list");
+        assert_eq!(
+            error,
+            "x.parquet: field `a[].b`: expected one kind of value in all rows, got a number and a list"
+        );
         assert!(written("x.csv", &rows).unwrap_err().contains("expected a name that ends in"));
     }
 
@@ -125,7 +129,8 @@ mod tests {
         }
         let inner = value(depth - 1);
         let list = proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from);
-        let object = (proptest::option::of(list), leaf).prop_map(|(list, text)| json!({"list": list, "text": text}));
+        let object =
+            (proptest::option::of(list), leaf).prop_map(|(list, text)| json!({"list": list, "text": text}));
         prop_oneof![Just(Value::Null), object].boxed()
     }
 

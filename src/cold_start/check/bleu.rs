@@ -93,7 +93,10 @@ mod tests {
     #[test]
     fn words_digits_and_signs() {
         let split: Vec<&str> = words("Add 12km, née $\\frac{1}{2}$.").collect();
-        assert_eq!(split, ["Add", "12", "km", ",", "née", "$", "\\", "frac", "{", "1", "}", "{", "2", "}", "$", "."]);
+        assert_eq!(
+            split,
+            ["Add", "12", "km", ",", "née", "$", "\\", "frac", "{", "1", "}", "{", "2", "}", "$", "."]
+        );
     }
 
     /// By hand: of 4, 3, 2 and 1 runs 3, 2, 1 and 0 are in both.

@@ -10,7 +10,9 @@ use crate::prompt::tags::Outline;
 
 /// `path 2`, `Approach #1`.
 static NUMBERED: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(?i)\b(path|branch|thread|approach|method)\s*(?:#|no\.)?\s*(\d{1,2}|one|two|three|four|five|six)\b")
+    pattern(
+        r"(?i)\b(path|branch|thread|approach|method)\s*(?:#|no\.)?\s*(\d{1,2}|one|two|three|four|five|six)\b",
+    )
 });
 
 /// `the second path`, `the other paths`.
@@ -55,10 +57,9 @@ fn references<'a>(
     asked: &'a str,
 ) -> impl Iterator<Item = (FaultKind, usize)> + 'a {
     let numbered = NUMBERED.captures_iter(path).filter_map(move |found| {
-        let index = number(&found[2]).filter(|&index| index != own && index < count)?;
-        let _ = index;
+        let other = number(&found[2]).is_some_and(|index| index != own && index < count);
         let told = asked.contains(&found[1].to_lowercase());
-        (!told).then_some((FaultKind::PathReference, found.get(0)?.start()))
+        (other && !told).then_some((FaultKind::PathReference, found.get(0)?.start()))
     });
     let ordinal = ORDINAL.captures_iter(path).filter_map(move |found| {
         let ordinal = found[1].to_lowercase();
@@ -123,7 +124,8 @@ mod tests {
             assert_eq!(of_paths(sum, second), expected, "{second}");
         }
         assert_eq!(of_paths("As path 2 shows, it is 12.", sum), [PathReference]);
-        let long = "Start with the 5 apples that she has, then add the 7 apples that she buys, which makes 12";
+        let long =
+            "Start with the 5 apples that she has, then add the 7 apples that she buys, which makes 12";
         assert_eq!(of_paths(&format!("{long} apples."), &format!("{long} fruits.")), [NearDuplicatePaths]);
         assert_eq!(of_paths(&format!("{long} apples."), "Put the 5 apples beside the 7 apples: 12."), []);
     }

@@ -10,7 +10,8 @@ use super::{CheckOptions, Fault, FaultKind};
 use crate::prompt::tags::{Block, Outline};
 
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?").expect("the pattern is a constant that the tests compile")
+    Regex::new(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
+        .expect("the pattern is a constant that the tests compile")
 });
 
 pub(super) fn faults(response: &str, outline: &Outline, options: &CheckOptions) -> Vec<Fault> {

@@ -104,7 +104,8 @@ mod tests {
         let problem = problem("How many?", "12");
         let prompt = "Think.\nWrite paths as <Path> and </Path> in a <Parallel> block.\nHow many?";
         let response = "Write paths as <Path> and </Path> in a <Parallel> block.\nFinal Answer: 12";
-        let inspect = |prompt| inspect(&Answer { prompt, ..Answer::new(&problem, response) }, &CheckOptions::default());
+        let inspect =
+            |prompt| inspect(&Answer { prompt, ..Answer::new(&problem, response) }, &CheckOptions::default());
         assert!(inspect(Some(prompt)).has(EchoedPrompt));
         assert!(!inspect(None).has(EchoedPrompt));
     }

@@ -31,7 +31,8 @@ pub(super) fn write(
 ) -> Result<usize> {
     let failed = |cause| DataError::Parquet { place: path.display().to_string(), cause };
     let schema = group("rows", fields, None).map_err(failed)?;
-    let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
+    let properties =
+        WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
     let mut file = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties)).map_err(failed)?;
     let leaves = leaves(fields);
     let (mut group, mut bytes, mut count) = (Vec::new(), 0, 0);
@@ -62,7 +63,11 @@ fn size(value: &Value) -> usize {
     }
 }
 
-fn group(name: &str, fields: &[(String, Kind)], repetition: Option<Repetition>) -> Result<Type, ParquetError> {
+fn group(
+    name: &str,
+    fields: &[(String, Kind)],
+    repetition: Option<Repetition>,
+) -> Result<Type, ParquetError> {
     let fields = fields.iter().map(|(name, kind)| column(name, kind).map(Arc::new));
     let builder = Type::group_type_builder(name).with_fields(fields.collect::<Result<_, _>>()?);
     match repetition {

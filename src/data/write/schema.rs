@@ -81,11 +81,13 @@ fn widen(kind: &mut Kind, value: &Value) -> Result<(), Clash> {
     };
     if *kind == Kind::Unknown {
         *kind = found;
-    } else if !matches!((&*kind, &found), (Kind::List(_), Kind::List(_)) | (Kind::Object(_), Kind::Object(_))) {
+    } else if !matches!((&*kind, &found), (Kind::List(_), Kind::List(_)) | (Kind::Object(_), Kind::Object(_)))
+    {
         *kind = match (&*kind, found) {
             (one, other) if *one == other => return Ok(()),
             (Kind::Int | Kind::Double, Kind::Int | Kind::Double) => Kind::Double,
-            (one @ (Kind::List(_) | Kind::Object(_)), other) | (one, other @ (Kind::List(_) | Kind::Object(_))) => {
+            (one @ (Kind::List(_) | Kind::Object(_)), other)
+            | (one, other @ (Kind::List(_) | Kind::Object(_))) => {
                 return Err(Clash { field: Vec::new(), one: one.name(), other: other.name() });
             }
             _ => Kind::Text,

@@ -200,7 +200,11 @@ mod tests {
             ("b</Path>", "b", vec![UnclosedPath]),
             ("<Path>a", "a", vec![TextInBlock, StrayTag(Tag::EndPath)]),
             ("</Parallel>", "", vec![UnclosedBlock]),
-            ("<Parallel>", "", vec![PathOutsideBlock, PathOutsideBlock, StrayTag(Tag::EndParallel), StrayTag(Tag::Summary)]),
+            (
+                "<Parallel>",
+                "",
+                vec![PathOutsideBlock, PathOutsideBlock, StrayTag(Tag::EndParallel), StrayTag(Tag::Summary)],
+            ),
             ("</Summary>", "", vec![UnclosedSummary]),
             ("<Summary>", "", vec![TextBeforeSummary, MissingSummary]),
             ("<Summary>s</Summary>", "", vec![TextBeforeSummary, MissingSummary]),
