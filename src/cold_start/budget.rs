@@ -216,7 +216,9 @@ mod tests {
 
     fn left(limits: Limits, spent: Spent) -> usize {
         let budget = Budget::new(limits, PRICE, spent);
-        (0..100).take_while(|_| budget.reserve(usage(10, 30)).map(|hold| hold.settle(usage(10, 10))).is_some()).count()
+        (0..100)
+            .take_while(|_| budget.reserve(usage(10, 30)).map(|hold| hold.settle(usage(10, 10))).is_some())
+            .count()
     }
 
     #[test]
@@ -242,17 +244,23 @@ mod tests {
             assert!(second.join().unwrap().is_some());
         });
         assert!(budget.reserve(usage(1, 0)).is_none() && budget.exhausted());
-        assert_eq!(budget.spent(), Spent { requests: 2, prompt_tokens: 15, completion_tokens: 35, cost: 12e-5 });
+        assert_eq!(
+            budget.spent(),
+            Spent { requests: 2, prompt_tokens: 15, completion_tokens: 35, cost: 12e-5 }
+        );
     }
 
     #[test]
     fn prices_come_from_a_table() {
         let folder = tempfile::tempdir().unwrap();
         let table = folder.path().join("prices.toml");
-        std::fs::write(&table, "[\"org/m\"]\ninput = 1\noutput = 3.0\n[free]\ninput = -1\noutput = 0\n").unwrap();
+        std::fs::write(&table, "[\"org/m\"]\ninput = 1\noutput = 3.0\n[free]\ninput = -1\noutput = 0\n")
+            .unwrap();
         assert_eq!(Price::read(&table, "org/m").unwrap(), PRICE);
         let error = |model| Price::read(&table, model).unwrap_err().to_string();
         assert!(error("x").ends_with("no price for \"x\", only for: free, org/m"), "{}", error("x"));
+        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("recipes/cold-start/prices.toml");
+        assert_eq!(Price::read(&example, "my-teacher").unwrap(), Price { input: 0.5, output: 2.0 });
         assert!(error("free").contains("free: expected prices of at least 0"), "{}", error("free"));
     }
 }

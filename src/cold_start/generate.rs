@@ -57,6 +57,9 @@ pub struct Settings {
     pub summary: Option<Template>,
     /// What answers are held against.
     pub check: CheckOptions,
+    /// The least share of common shingles that makes two demonstrations near duplicates; above 1 only exact ones are
+    /// left out.
+    pub duplicate_similarity: f64,
 }
 
 /// Problems that can be asked, and those that can't.
@@ -68,6 +71,8 @@ pub struct Problems {
     pub unreadable: Vec<String>,
     /// How many rows said the same as an earlier one.
     pub repeated: usize,
+    /// The ids of those that were left out by [`Problems::leave_out`].
+    pub contaminated: Vec<String>,
 }
 
 impl Problems {
@@ -85,6 +90,14 @@ impl Problems {
         }
         let without = problems.unreadable.len();
         if problems.asked.is_empty() { Err(GenerateError::NoProblems(without)) } else { Ok(problems) }
+    }
+}
+
+impl Problems {
+    /// Leaves out those that are in an evaluation set, before anything is paid for them.
+    pub fn leave_out(&mut self, mut is_known: impl FnMut(&Problem) -> bool) {
+        let known = self.asked.extract_if(.., |problem| is_known(problem));
+        self.contaminated.extend(known.map(|problem| problem.id));
     }
 }
 
@@ -146,7 +159,8 @@ impl<'a> Generation<'a> {
         let prompt = &self.settings.prompt;
         let messages = |one: &Pending<'a>| prompt.messages(&Values::new(one.problem));
         self.ask_for(Part::Solution, &pending, &messages, journal, budget, watch)?;
-        let Some(template) = self.settings.summary.as_ref().filter(|_| self.settings.shape == Shape::Assembled)
+        let Some(template) =
+            self.settings.summary.as_ref().filter(|_| self.settings.shape == Shape::Assembled)
         else {
             return Ok(());
         };
@@ -214,7 +228,11 @@ impl<'a> Generation<'a> {
                 None => tally.failed += 1,
                 Some(text) => {
                     tally.answered += 1;
-                    let passes = || Ok::<_, GenerateError>(self.judge(one.problem, text, entry.truncated)?.refusals.is_empty());
+                    let passes = || {
+                        Ok::<_, GenerateError>(
+                            self.judge(one.problem, text, entry.truncated)?.refusals.is_empty(),
+                        )
+                    };
                     tally.accepted += usize::from(summaries || passes()?);
                 }
             }
@@ -257,7 +275,8 @@ impl<'a> Generation<'a> {
 
     /// Checks a solution, after the repairs that have only one reading.
     fn judge(&self, problem: &Problem, text: &str, truncated: bool) -> Result<Judged> {
-        let prompt: Vec<String> = self.messages(problem)?.into_iter().map(|message| message.content).collect();
+        let prompt: Vec<String> =
+            self.messages(problem)?.into_iter().map(|message| message.content).collect();
         let (prompt, response) = (prompt.join("\n"), without_thinking(text));
         let answer = Answer { problem, prompt: Some(&prompt), response: &response, cut: truncated };
         let mended = mend(&answer, &self.settings.check);

@@ -138,7 +138,8 @@ impl Template {
 fn split(text: &str) -> Vec<(String, String)> {
     let mut sections: Vec<(String, String)> = Vec::new();
     for line in text.lines() {
-        let marker = line.trim().strip_prefix("<!--").and_then(|rest| rest.strip_suffix("-->")).map(str::trim);
+        let marker =
+            line.trim().strip_prefix("<!--").and_then(|rest| rest.strip_suffix("-->")).map(str::trim);
         match marker.filter(|name| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase())) {
             Some(name) => sections.push((name.into(), String::new())),
             None if sections.is_empty() && line.trim().is_empty() => {}
@@ -185,7 +186,12 @@ mod tests {
         assert!(text.contains("All 2 paths") && text.ends_with("Final Answer: 3"), "{text}");
         let text = assembly.text(&Values { summary: "Both say so.", ..values() }).unwrap();
         assert!(text.contains("<Summary>\nBoth say so.\n</Summary>"), "{text}");
-        let task = Values { source: "countdown", paths: &["1+2=3 ok\nAnswer: 1+2=3", "x"], answer: "1+2=3", ..values() };
+        let task = Values {
+            source: "countdown",
+            paths: &["1+2=3 ok\nAnswer: 1+2=3", "x"],
+            answer: "1+2=3",
+            ..values()
+        };
         let expected = "<Parallel><Path>1+2=3 ok\nResult: 1+2=3\n</Path><Path>x\n</Path></Parallel>\n\
                         <Summary>Answer: 1+2=3</Summary>";
         assert_eq!(assembly.text(&task).unwrap(), expected);
@@ -208,7 +214,10 @@ mod tests {
         };
         assert!(error("{{ problm }}").starts_with("prompt t: undefined value"), "{}", error("{{ problm }}"));
         assert!(error("{% if %}").starts_with("prompt t: syntax error"), "{}", error("{% if %}"));
-        assert_eq!(error("<!-- usr -->\n?"), "prompt t: expected the sections system, user, assistant, got usr");
+        assert_eq!(
+            error("<!-- usr -->\n?"),
+            "prompt t: expected the sections system, user, assistant, got usr"
+        );
         assert_eq!(error("<!-- system -->\n?"), "prompt t: expected a user message at the end");
         let endless = "{% for i in range(9999) %}{% for i in range(9999) %}x{% endfor %}{% endfor %}";
         assert!(error(endless).contains("fuel"), "{}", error(endless));

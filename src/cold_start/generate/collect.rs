@@ -9,9 +9,10 @@ use parallel_r1_verify::extract;
 use serde::Serialize;
 
 use super::report::{Count, Refused, Report, Row};
-use super::{Entry, Generation, GenerateError, Journal, Judged, Part, Result, Shape, name, names};
+use super::{Entry, GenerateError, Generation, Journal, Judged, Part, Result, Shape, name, names};
 use crate::cold_start::assemble::choose;
 use crate::cold_start::check::{Answer, Mended, mend};
+use crate::cold_start::dedupe::{Deduper, Fingerprint};
 use crate::cold_start::prompts::{Template, Values};
 use crate::cold_start::teacher::without_thinking;
 use crate::data::Problem;
@@ -36,6 +37,7 @@ struct Output {
     rows: Lines,
     refused: Lines,
     report: Report,
+    deduper: Deduper,
 }
 
 impl Generation<'_> {
@@ -45,9 +47,11 @@ impl Generation<'_> {
             rows: Lines::create(&folder.join(ROWS))?,
             refused: Lines::create(&folder.join(REFUSED))?,
             report: self.blank_report(journal),
+            deduper: Deduper::new(self.settings.duplicate_similarity),
         };
         for problem in &self.problems.asked {
-            let solutions = self.solutions(problem, journal, &mut |sample, answer| out.count(problem, sample, answer))?;
+            let solutions =
+                self.solutions(problem, journal, &mut |sample, answer| out.count(problem, sample, answer))?;
             match self.settings.shape {
                 Shape::Assembled => self.assemble(problem, solutions, journal, &mut out)?,
                 Shape::Any | Shape::Parallel => self.keep(problem, solutions, &mut out)?,
@@ -61,12 +65,11 @@ impl Generation<'_> {
     }
 
     fn blank_report(&self, journal: &Journal) -> Report {
-        let mut unreadable = Count::default();
-        self.problems.unreadable.iter().for_each(|id| unreadable.add(id));
         Report {
             problems: self.problems.asked.len(),
             repeated: self.problems.repeated,
-            unreadable,
+            unreadable: Count::of(&self.problems.unreadable),
+            contaminated: Count::of(&self.problems.contaminated),
             wanted: self.problems.asked.len() * self.settings.samples,
             spent: journal.spent(),
             ..Report::default()
@@ -132,7 +135,8 @@ impl Generation<'_> {
         }
         retain(&mut solutions, &chosen);
         let summary = self.teachers_summary(problem, &solutions, journal)?;
-        let written = summary.as_ref().map(|(text, _)| self.assembled(problem, &solutions, text)).transpose()?;
+        let written =
+            summary.as_ref().map(|(text, _)| self.assembled(problem, &solutions, text)).transpose()?;
         let by_teacher = written.filter(|mended| names(mended).is_empty());
         let (mended, by) = match by_teacher {
             Some(mended) => (mended, "teacher"),
@@ -179,7 +183,8 @@ impl Generation<'_> {
         let entry = journal.get(&problem.id, Part::Summary, 0)?.filter(|entry| !entry.truncated);
         let text = |entry: &Entry| Some(bare_summary(entry.text.as_deref()?));
         let summary = entry.and_then(|entry| Some((text(&entry)?, entry)));
-        Ok(summary.filter(|(text, _)| !text.is_empty() && !Tag::ALL.iter().any(|tag| text.contains(tag.text()))))
+        Ok(summary
+            .filter(|(text, _)| !text.is_empty() && !Tag::ALL.iter().any(|tag| text.contains(tag.text()))))
     }
 
     /// What the teacher is asked for its summary, where there are solutions enough.
@@ -207,7 +212,8 @@ fn summary_messages(problem: &Problem, solutions: &[Solution], template: &Templa
 /// A summary without thinking and without the tags that some teachers put around it.
 fn bare_summary(text: &str) -> String {
     let text = without_thinking(text);
-    let inner = text.strip_prefix(Tag::Summary.text()).and_then(|rest| rest.strip_suffix(Tag::EndSummary.text()));
+    let inner =
+        text.strip_prefix(Tag::Summary.text()).and_then(|rest| rest.strip_suffix(Tag::EndSummary.text()));
     inner.unwrap_or(&text).trim().to_owned()
 }
 
@@ -230,7 +236,12 @@ struct Made {
 
 impl Output {
     /// Counts a sample, and writes it down where it won't become a row.
-    fn count(&mut self, problem: &Problem, sample: usize, answer: Option<(&Entry, Option<&Judged>)>) -> Result<()> {
+    fn count(
+        &mut self,
+        problem: &Problem,
+        sample: usize,
+        answer: Option<(&Entry, Option<&Judged>)>,
+    ) -> Result<()> {
         let id = row_id(problem, sample);
         let Some((entry, judged)) = answer else {
             self.report.unanswered += 1;
@@ -239,7 +250,9 @@ impl Output {
         let Some(judged) = judged else {
             self.report.failed.add(&id);
             let failed = entry.failed.clone();
-            return self.refused.add(&Refused { failed, ..refused(problem, id, vec!["failed".into()], None) });
+            return self
+                .refused
+                .add(&Refused { failed, ..refused(problem, id, vec!["failed".into()], None) });
         };
         for repair in &judged.mended.repairs {
             *self.report.repairs.entry(name(repair.kind)).or_default() += 1;
@@ -260,6 +273,11 @@ impl Output {
     }
 
     fn add(&mut self, problem: &Problem, made: Made, mended: Mended, entries: &[&Entry]) -> Result<()> {
+        let text = format!("{}\n{}", problem.problem, mended.response);
+        if self.deduper.add(&Fingerprint::of(&text)).is_some() {
+            self.report.duplicates.add(&made.id);
+            return self.refuse(problem, made.id, "duplicate", Some(mended));
+        }
         self.report.rows += 1;
         self.rows.add(&Row {
             id: made.id,

@@ -160,7 +160,9 @@ impl Journal {
         let Some(place) = self.places.get(&(digest(problem), part, sample)) else { return Ok(None) };
         let mut line = Vec::new();
         let sought = self.reader.seek(SeekFrom::Start(place.offset));
-        sought.and_then(|_| self.reader.read_until(b'\n', &mut line)).map_err(GenerateError::at(&self.path))?;
+        sought
+            .and_then(|_| self.reader.read_until(b'\n', &mut line))
+            .map_err(GenerateError::at(&self.path))?;
         let entry = serde_json::from_slice(&line).map_err(|error| self.wrong(0, error.to_string()))?;
         Ok(Some(entry))
     }

@@ -48,8 +48,8 @@ pub struct Refused {
     pub problem: String,
     /// Its gold answer.
     pub answer: String,
-    /// Why not: kinds of faults, or `no_block`, `block_in_solution`, `too_few_solutions`, `not_kept`, `duplicate`,
-    /// `contaminated`, `failed`.
+    /// Why not: kinds of faults, or `no_block`, `block_in_solution`, `too_few_solutions`, `assembled_rejected`,
+    /// `not_kept`, `duplicate`, `failed`.
     pub reasons: Vec<String>,
     /// The faults with their places.
     pub faults: Vec<Fault>,
@@ -70,9 +70,8 @@ pub struct Count {
 
 /// The account of a generation.
 ///
-/// `wanted = accepted + rejected + failed + unanswered`. Without assembly `accepted = rows + not_kept + duplicates +
-/// contaminated`; with it the same holds of `assembled`, and `problems = assembled + too_few_solutions +
-/// assembled_rejected`.
+/// `wanted = accepted + rejected + failed + unanswered`. Without assembly `accepted = rows + not_kept + duplicates`; with it
+/// `problems = assembled + too_few_solutions + assembled_rejected` and `assembled = rows + duplicates`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
     /// Problems that were asked.
@@ -81,6 +80,8 @@ pub struct Report {
     pub repeated: usize,
     /// Problems whose gold answer can't be read.
     pub unreadable: Count,
+    /// Problems that are in an evaluation set, and so were not asked.
+    pub contaminated: Count,
     /// Answers that were wanted.
     pub wanted: usize,
     /// Those that passed the checks.
@@ -107,8 +108,6 @@ pub struct Report {
     pub not_kept: usize,
     /// Demonstrations that say what another one says.
     pub duplicates: Count,
-    /// Demonstrations of problems that are in an evaluation set.
-    pub contaminated: Count,
     /// Rows that were written.
     pub rows: usize,
     /// Whether nothing is missing.
@@ -118,6 +117,13 @@ pub struct Report {
 }
 
 impl Count {
+    /// Counts these.
+    pub(super) fn of(ids: &[String]) -> Self {
+        let mut count = Self::default();
+        ids.iter().for_each(|id| count.add(id));
+        count
+    }
+
     /// Counts one more.
     pub(super) fn add(&mut self, id: &str) {
         self.count += 1;

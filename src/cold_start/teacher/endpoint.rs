@@ -26,7 +26,7 @@ const LONGEST_REFUSAL: u64 = 16 << 10;
 const GIVE_UP: usize = 16;
 
 /// How an endpoint is asked.
-#[derive(Clone, Debug)]
+#[derive(Clone)] // and no Debug, which would show the key
 pub struct EndpointOptions {
     /// The address up to and with `/v1`, or all of it up to `/chat/completions`.
     pub url: String,
@@ -146,7 +146,12 @@ impl Endpoint {
     }
 
     /// Asks until there is an answer or no hope; `None` where nothing was sent.
-    fn persist(&self, ask: &Ask, budget: &Budget, stop: &(dyn Fn() -> bool + Sync)) -> Result<Option<Outcome>> {
+    fn persist(
+        &self,
+        ask: &Ask,
+        budget: &Budget,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<Outcome>> {
         let body = wire::body(&ask.messages, ask.sample, &self.options).to_string();
         // A token has at least one byte, so no request takes more than this.
         let most = Usage { prompt_tokens: body.len() as u64, completion_tokens: self.options.max_tokens };
@@ -196,7 +201,9 @@ impl Endpoint {
         if let Some(key) = &self.options.key {
             request = request.header("authorization", format!("Bearer {key}"));
         }
-        let request = request.body(body).map_err(|error| refused(format!("the address or the key can't be sent: {error}")))?;
+        let request = request
+            .body(body)
+            .map_err(|error| refused(format!("the address or the key can't be sent: {error}")))?;
         let response = self.agent.run(request).map_err(|error| Kind::Passing(error.to_string(), None))?;
         let (head, body_of) = response.into_parts();
         let source = body_of.into_with_config();
@@ -226,8 +233,8 @@ impl Endpoint {
             401 | 403 => {
                 Kind::Fatal(GenerateError::Denied { url: url(), status, key: self.options.key.is_some() })
             }
-            // An empty account fills up by no waiting.
-            402 | 404 | 405 => Kind::Fatal(GenerateError::Refused { url: url(), reason }),
+            // Neither an empty account nor a wrong address mends itself.
+            300..=399 | 402 | 404 | 405 => Kind::Fatal(GenerateError::Refused { url: url(), reason }),
             429 if text.contains("insufficient_quota") => {
                 Kind::Fatal(GenerateError::Refused { url: url(), reason })
             }

@@ -67,7 +67,8 @@ impl Teacher for Local<'_> {
             {
                 let prompt = self.prompt(&ask)?;
                 if prompt.len() >= positions {
-                    let reason = format!("the prompt has {} tokens, the model {positions} positions", prompt.len());
+                    let reason =
+                        format!("the prompt has {} tokens, the model {positions} positions", prompt.len());
                     done(Outcome { number: ask.number, reply: Err(reason), spent: Default::default() })?;
                     continue;
                 }

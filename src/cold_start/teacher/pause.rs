@@ -80,7 +80,7 @@ mod tests {
             ("retry-after", "7", Some(7_000)),
             ("retry-after", "0.5", Some(500)),
             ("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT", Some(7_000)),
-            ("retry-after", "Sun, 06 Nov 1990 08:49:37 GMT", Some(0)),
+            ("retry-after", "Tue, 06 Nov 1990 08:49:37 GMT", Some(0)),
             ("retry-after", "99999999", Some(600_000)),
             ("retry-after-ms", "20", Some(20)),
             ("retry-after", "soon", None),

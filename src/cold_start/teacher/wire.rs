@@ -130,7 +130,8 @@ impl Parts {
         if let Some(usage) = value.get("usage") {
             let count = |name: &str| usage.get(name).and_then(Value::as_u64);
             let both = count("prompt_tokens").zip(count("completion_tokens"));
-            let both = both.map(|(prompt_tokens, completion_tokens)| Usage { prompt_tokens, completion_tokens });
+            let both =
+                both.map(|(prompt_tokens, completion_tokens)| Usage { prompt_tokens, completion_tokens });
             self.usage = both.or(self.usage);
         }
         let Some(choice) = value.pointer("/choices/0") else { return Ok(()) };
@@ -149,7 +150,9 @@ impl Parts {
 
     fn checked(&self) -> Result<(), String> {
         match &self.finish {
-            None if !self.ended => Err(format!("the stream broke off after {} bytes of text", self.text.len())),
+            None if !self.ended => {
+                Err(format!("the stream broke off after {} bytes of text", self.text.len()))
+            }
             None if self.text.is_empty() => Err("the answer has no text: expected choices[0]".into()),
             _ => Ok(()),
         }
@@ -182,7 +185,11 @@ mod tests {
     fn a_stream_is_put_together() {
         let last = r#"data: {"choices": [{"delta": {}, "finish_reason": "length"}]}"#;
         let usage = r#"data:{"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 2}}"#;
-        let text = format!(": hello\r\nevent: x\n{}{}{last}\n\n{usage}\r\n\r\ndata: [DONE]\n", event("It is"), event(" 4."));
+        let text = format!(
+            ": hello\r\nevent: x\n{}{}{last}\n\n{usage}\r\n\r\ndata: [DONE]\n",
+            event("It is"),
+            event(" 4.")
+        );
         let usage = Usage { prompt_tokens: 7, completion_tokens: 2 };
         assert_eq!(read(&text, true), Ok(Reply { text: "It is 4.".into(), truncated: true, usage }));
     }
@@ -190,9 +197,15 @@ mod tests {
     #[test]
     fn a_stream_without_its_end_is_broken() {
         let cut = read(&event("It is"), true).unwrap_err();
-        assert_eq!((cut.reason.as_str(), cut.text.as_str()), ("the stream broke off after 5 bytes of text", "It is"));
+        assert_eq!(
+            (cut.reason.as_str(), cut.text.as_str()),
+            ("the stream broke off after 5 bytes of text", "It is")
+        );
         let bad = read(&format!("{}data: {{\"choi\n", event("It")), true).unwrap_err();
-        assert_eq!((bad.reason.as_str(), bad.text.as_str()), ("an event of the stream isn't JSON: {\"choi", "It"));
+        assert_eq!(
+            (bad.reason.as_str(), bad.text.as_str()),
+            ("an event of the stream isn't JSON: {\"choi", "It")
+        );
         let said = read("data: {\"error\": {\"message\": \"overloaded\"}}\n", true).unwrap_err();
         assert_eq!(said.reason, "the teacher says: overloaded");
     }

@@ -9,12 +9,13 @@ use anyhow::Context;
 use clap::{ArgGroup, ValueEnum};
 use parallel_r1::cold_start::budget::{Budget, Limits, Price};
 use parallel_r1::cold_start::check::CheckOptions;
+use parallel_r1::cold_start::contamination::{ContaminationOptions, Index};
 use parallel_r1::cold_start::generate::{
     Generation, Journal, Problems, Report, Settings, Shape, Tally, Watch,
 };
 use parallel_r1::cold_start::prompts::{BUILT_IN, Template};
-use parallel_r1::data::hub::Kind;
 use parallel_r1::data::countdown::{Split, problems};
+use parallel_r1::data::hub::Kind;
 use parallel_r1::data::{Problem, load_problems};
 
 use super::super::eval::generated;
@@ -57,6 +58,10 @@ pub(crate) struct Args {
     /// Only the first N problems of the file, or N of each Countdown tier [default: all, or 100 of each tier]
     #[arg(long, value_name = "N", value_parser = positive())]
     limit: Option<usize>,
+    /// Leave out problems that are in this evaluation set, too: the same text, or many of the same runs of words; may be
+    /// given several times
+    #[arg(long, value_name = "FILE")]
+    against: Vec<String>,
     /// Print the report as JSON instead of a table
     #[arg(long)]
     json: bool,
@@ -88,6 +93,10 @@ struct Form {
     /// Keep at most N demonstrations of a problem, those that differ most [default: all that differ]
     #[arg(long, value_name = "N", value_parser = positive())]
     keep: Option<usize>,
+    /// Leave out a demonstration whose share of three-word runs in common with an earlier one is at least S; above 1 only
+    /// exact copies
+    #[arg(long, value_name = "S", default_value_t = 0.8)]
+    similarity: f64,
     /// Paths of an assembled demonstration, at most
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = positive())]
     paths: usize,
@@ -144,8 +153,9 @@ impl Args {
         if self.form.show_prompt {
             return self.form.show(self.prompt_name());
         }
-        let (problems, out) = self.problems.as_deref().zip(self.out.as_deref()).context("clap requires both")?;
-        let problems = Problems::new(self.read(problems)?)?;
+        let (problems, out) =
+            self.problems.as_deref().zip(self.out.as_deref()).context("clap requires both")?;
+        let problems = self.problems(problems)?;
         let settings = self.form.settings(self.prompt_name(), self.shape())?;
         let price = match &self.budget.prices {
             Some(table) => Price::read(table, &self.teacher.name())?,
@@ -155,7 +165,11 @@ impl Args {
             let generation = Generation { problems: &problems, teacher, settings: &settings };
             self.generate(&generation, price, out)
         })?;
-        if self.json { print_json(&report)? } else { print(&report, out)? }
+        if self.json {
+            print_json(&report)?
+        } else {
+            print(&report, out)?
+        }
         match report.complete {
             true => Ok(()),
             false => Err(Failure::error(
@@ -184,6 +198,22 @@ impl Args {
         let report = generation.collect(&mut journal, out)?;
         asked?;
         Ok(report)
+    }
+
+    fn problems(&self, name: &str) -> anyhow::Result<Problems> {
+        let mut problems = Problems::new(self.read(name)?)?;
+        let mut index = Index::new(ContaminationOptions::default());
+        for file in &self.against {
+            index.add_file(&hub::resolve(Kind::DataSet, file)?)?;
+        }
+        problems.leave_out(|problem| index.find(&problem.id, &problem.problem).is_some());
+        match problems.asked.is_empty() {
+            false => Ok(problems),
+            true => Err(Failure::error(
+                "all problems are in the evaluation sets",
+                "look at `--against`: `parallel-r1 data contamination` shows what matches what",
+            )),
+        }
     }
 
     fn read(&self, name: &str) -> anyhow::Result<Vec<Problem>> {
@@ -233,6 +263,7 @@ impl Form {
             assembly: Template::find(&self.assembly)?,
             summary: self.summary_prompt.as_deref().map(Template::find).transpose()?,
             check: CheckOptions::default(),
+            duplicate_similarity: self.similarity,
         })
     }
 }
@@ -273,6 +304,7 @@ fn print(report: &Report, out: &Path) -> anyhow::Result<()> {
     ];
     let some = |name: &str, count: usize| (count > 0).then(|| (name.to_owned(), count.to_string()));
     rows.extend(some("gold unreadable", report.unreadable.count));
+    rows.extend(some("contaminated", report.contaminated.count));
     rows.extend(some("failed", report.failed.count));
     rows.extend(some("rejected", report.rejected));
     for (reason, count) in &report.reasons {
@@ -283,7 +315,6 @@ fn print(report: &Report, out: &Path) -> anyhow::Result<()> {
     rows.extend(some("summaries by teacher", report.summaries_by_teacher));
     rows.extend(some("not kept", report.not_kept));
     rows.extend(some("duplicates", report.duplicates.count));
-    rows.extend(some("contaminated", report.contaminated.count));
     rows.extend(report.repairs.iter().map(|(kind, count)| (format!("repaired {kind}"), count.to_string())));
     rows.push(("rows".into(), format!("{}  {}", report.rows, out.join("data.jsonl").display())));
     rows.push(("requests".into(), spent.requests.to_string()));
