@@ -137,7 +137,7 @@ fn with_rest(mut fields: Map<String, Value>, row: &Row, options: &ConvertOptions
         let is = |other: &str| name.eq_ignore_ascii_case(other);
         let said = SAID.into_iter().chain(response).any(is)
             || (is("prompt") && (prompt_is_said || options.form == Form::Verl))
-            || (is("ability") && options.form == Form::Verl);
+            || (is("ability") && (row.get("reward_model").is_some() || options.form == Form::Verl));
         if !said && fields.get(name).is_none_or(Value::is_null) {
             fields.insert(name.clone(), value.clone());
         }
