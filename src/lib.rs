@@ -19,3 +19,4 @@ pub mod engine;
 pub mod reward;
 pub mod eval;
 pub mod train;
+pub mod cold_start;

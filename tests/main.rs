@@ -13,9 +13,11 @@ mod model_errors;
 mod order;
 mod parity;
 mod resume;
+mod teachers;
 mod templates;
 mod tokenizers;
 
 mod digits;
 mod hub_server;
+mod teacher_server;
 mod toys;

@@ -5,25 +5,15 @@
 
 use serde_json::Value;
 
-use super::Result;
 use super::table::{Row, shown};
+use super::{Result, messages};
 
 /// The last user message of the prompt, as it stands: the instruction that some collections wrap
 /// around a problem is part of their text.
 pub(super) fn statement(row: &Row) -> Result<Option<&str>> {
-    let messages = match row.get("prompt") {
-        None => return Ok(None),
-        Some(Value::Array(messages)) => messages,
-        Some(_) => return row.text("prompt"),
-    };
-    let from_user = messages.iter().rfind(|message| message["role"] == "user");
-    match from_user.map(|message| &message["content"]) {
-        Some(Value::String(text)) if !text.trim().is_empty() => Ok(Some(text)),
-        Some(other) => Err(row.wrong("prompt[].content", "text", &shown(other))),
-        None => {
-            let got = shown(&Value::Array(messages.clone()));
-            Err(row.wrong("prompt", "a message whose role is `user`", &got))
-        }
+    match row.get("prompt") {
+        Some(Value::Array(_)) => messages::last(row, "prompt", "user"),
+        _ => row.text("prompt"),
     }
 }
 

@@ -69,6 +69,27 @@ pub enum DataError {
         #[source]
         cause: parquet::errors::ParquetError,
     },
+    /// A file can't be written.
+    #[error("{}: cannot be written", file.display())]
+    Write {
+        /// The file.
+        file: PathBuf,
+        /// What the system says.
+        #[source]
+        cause: std::io::Error,
+    },
+    /// A field that has values of several kinds, which no column holds.
+    #[error("{}: field `{field}`: expected one kind of value in all rows, got {one} and {other}", file.display())]
+    Mixed {
+        /// The file to be written.
+        file: PathBuf,
+        /// The field, with dots between names and `[]` for items.
+        field: String,
+        /// A kind.
+        one: &'static str,
+        /// Another.
+        other: &'static str,
+    },
     /// A row without a field that it needs.
     #[error("{place}: expected the field {fields}, got only: {found}")]
     Missing {

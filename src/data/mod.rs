@@ -14,10 +14,13 @@ mod error;
 mod gsm8k;
 pub mod hub;
 mod math;
+mod messages;
 mod table;
+mod write;
 
 pub use error::{DataError, Result};
 pub use table::{Place, Row, Rows};
+pub use write::write_rows;
 
 /// A task with a known answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,18 +50,21 @@ pub struct Demonstration {
 
 /// Reads the problems of a file. Rows may be normalised (`problem`, `answer` and where known `id`,
 /// `source`, `level`) or as published with GSM8K (`question`, `answer`), MATH (`problem`,
-/// `solution`), AMC and AIME (`problem`, `answer`) and DAPO (`prompt`, `reward_model`).
+/// `solution`), AMC and AIME (`problem`, `answer`) and DAPO (`prompt`, `reward_model`), or a chat
+/// (`messages`).
 pub fn load_problems(path: &Path) -> Result<Vec<Problem>> {
     Rows::open(path)?.map(|row| problem(&row?)).collect()
 }
 
 /// Reads the demonstrations of a file. The response is in `response_field`, or else in the first of
-/// `response`, `output`, `solution` that the row has.
+/// `response`, `output`, `solution` that the row has, or the last thing that the assistant says in
+/// its `messages`.
 pub fn load_demonstrations(path: &Path, response_field: Option<&str>) -> Result<Vec<Demonstration>> {
     Rows::open(path)?.map(|row| demonstration(&row?, response_field)).collect()
 }
 
-fn problem(row: &Row) -> Result<Problem> {
+/// The problem of a row, in any of the shapes that [`load_problems`] reads.
+pub fn problem(row: &Row) -> Result<Problem> {
     let text = statement(row)?;
     let answer = match answer(row)? {
         Some(answer) => answer,
@@ -73,19 +79,34 @@ fn problem(row: &Row) -> Result<Problem> {
     describe(row, text, answer)
 }
 
-fn demonstration(row: &Row, response_field: Option<&str>) -> Result<Demonstration> {
-    let fields = response_field.map_or(vec!["response", "output", "solution"], |field| vec![field]);
+/// The demonstration of a row, as [`load_demonstrations`] reads it.
+pub fn demonstration(row: &Row, response_field: Option<&str>) -> Result<Demonstration> {
+    let fields = response_field.map_or(RESPONSES.to_vec(), |field| vec![field]);
     let response = fields.iter().find_map(|field| row.text(field).transpose());
-    let response = response.ok_or_else(|| row.missing(&fields))??.to_owned();
-    let problem = describe(row, statement(row)?, answer(row)?.unwrap_or_default())?;
-    Ok(Demonstration { problem, response })
+    let said =
+        || messages::last(row, "messages", "assistant").transpose().filter(|_| response_field.is_none());
+    let response = response.or_else(said).ok_or_else(|| row.missing(&fields))??.to_owned();
+    Ok(Demonstration { problem: asked(row)?, response })
 }
 
-/// The problem's text: `problem` (normalised rows, MATH, AMC, AIME), `question` (GSM8K) or `prompt`
-/// (collections for reinforcement learning).
+/// Where a response may stand; the first that is there counts.
+pub const RESPONSES: [&str; 3] = ["response", "output", "solution"];
+
+/// The problem of a row that may have no answer.
+pub fn asked(row: &Row) -> Result<Problem> {
+    describe(row, statement(row)?, answer(row)?.unwrap_or_default())
+}
+
+/// The problem's text: `problem` (normalised rows, MATH, AMC, AIME), `question` (GSM8K), `prompt`
+/// (collections for reinforcement learning) or `messages` (chats).
 fn statement(row: &Row) -> Result<&str> {
-    let plain = row.text("problem")?.or(row.text("question")?);
-    plain.or(competition::statement(row)?).ok_or_else(|| row.missing(&["problem", "question", "prompt"]))
+    for field in ["problem", "question"] {
+        if let Some(text) = row.text(field)? {
+            return Ok(text);
+        }
+    }
+    let asked = competition::statement(row)?.or(messages::last(row, "messages", "user")?);
+    asked.ok_or_else(|| row.missing(&["problem", "question", "prompt", "messages"]))
 }
 
 /// The gold answer: `answer` (GSM8K: what follows its `####`), the reward's `ground_truth`, or what
@@ -114,9 +135,14 @@ fn describe(row: &Row, text: &str, answer: String) -> Result<Problem> {
         id: row.text_or_number("id")?.unwrap_or_else(|| format!("{}-{}", row.stem(), row.number())),
         problem: text.to_owned(),
         answer,
-        source: row.text("source")?.map_or_else(|| row.stem(), str::to_owned),
+        source: source(row)?.unwrap_or_else(|| row.stem()),
         level: level.as_deref().map(math::level),
     })
+}
+
+/// Where a problem comes from: `source`, or verl's `data_source`.
+fn source(row: &Row) -> Result<Option<String>> {
+    Ok(row.text("source")?.or(row.text("data_source")?).map(str::to_owned))
 }
 
 #[cfg(test)]
@@ -166,7 +192,7 @@ mod tests {
         for (row, expected) in [
             (
                 json!({"id": 1}),
-                "rows.jsonl, line 7: expected the field `problem` or `question` or `prompt`, got only: id",
+                "rows.jsonl, line 7: expected the field `problem` or `question` or `prompt` or `messages`, got only: id",
             ),
             (json!({"problem": "?"}), "rows.jsonl, line 7: expected the field `answer`, got only: problem"),
             (

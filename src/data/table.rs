@@ -45,7 +45,7 @@ pub struct Row {
 
 impl Row {
     #[cfg(test)]
-    pub(super) fn from_json(value: Value) -> Self {
+    pub(crate) fn from_json(value: Value) -> Self {
         let Value::Object(fields) = value else { panic!("a row is an object") };
         Row { place: Place { file: Path::new("rows.jsonl").into(), unit: "line", number: 7 }, fields }
     }

@@ -1,8 +1,8 @@
 //! The six tags: which tokens steer structure, and the grammar of a response.
 //!
 //! One small automaton decides what may follow what. It is driven twice: token by token ([`Grammar`],
-//! for sampling and for training) and over text ([`check_text`], [`normalise`], for judging answers and
-//! for preparing demonstrations), so the two can't disagree.
+//! for sampling and for training) and over text ([`check_text`], [`normalise`], [`outline`], for judging
+//! answers and for preparing demonstrations), so the two can't disagree.
 //!
 //! ```text
 //! text  := (ordinary | block)*
@@ -20,11 +20,14 @@ mod grammar;
 #[cfg(test)]
 #[path = "tags/letters.rs"]
 mod letters;
+#[path = "tags/outline.rs"]
+mod outline;
 #[path = "tags/text.rs"]
 mod text;
 
 use grammar::Symbol;
 pub use grammar::{Fault, FaultKind, Grammar};
+pub use outline::{Block, Outline, outline};
 pub use text::{Piece, TextFault, TextShape, check_text, normalise};
 
 /// One of the six tags, in the order of their ids in [`Controls::tags`].

@@ -6,6 +6,7 @@ use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Color, Style};
+use parallel_r1::cold_start::generate::GenerateError;
 use parallel_r1::data::DataError;
 use parallel_r1::data::hub::HubError;
 use parallel_r1::engine::EngineError;
@@ -90,7 +91,9 @@ fn advice(error: &anyhow::Error) -> Advice<'_> {
     let model = || error.downcast_ref().map(of_model);
     let data = || error.downcast_ref().map(of_data);
     let hub = || error.downcast_ref().map(of_hub);
+    let generate = || error.downcast_ref().map(of_generation);
     let known = train.or_else(rollout).or_else(engine).or_else(model).or_else(data).or_else(hub);
+    let known = known.or_else(generate);
     known.unwrap_or(Advice::failed(None))
 }
 
@@ -159,6 +162,37 @@ fn of_model(error: &ModelError) -> Advice<'static> {
     }
 }
 
+fn of_generation(error: &GenerateError) -> Advice<'static> {
+    match error {
+        GenerateError::AskedOtherwise { .. } => {
+            Advice::failed("take the settings of that run again, or name another folder with `--out`")
+        }
+        GenerateError::Journal { .. } => {
+            Advice::failed("mend or remove that line; what it says will be asked again")
+        }
+        GenerateError::SameId { .. } => Advice::failed("give each row an `id` of its own, or none at all"),
+        GenerateError::NoProblems(_) => Advice::failed(A_ROW),
+        GenerateError::Endpoint { .. } => Advice::misused("write it like `http://127.0.0.1:8000/v1`"),
+        GenerateError::Denied { .. } => {
+            Advice::failed("put the key into OPENAI_API_KEY, or name its variable with `--api-key-env`")
+        }
+        GenerateError::Refused { .. } => Advice::failed("check `--endpoint`, `--teacher` and the account"),
+        GenerateError::GivenUp { .. } => Advice::failed(
+            "the same command goes on once the teacher is up; `--request` changes what it is sent",
+        ),
+        GenerateError::Prompt { .. } => {
+            Advice::failed("`--show-prompt` prints a built-in template to start from")
+        }
+        GenerateError::Prices { .. } => Advice::failed(
+            "a table has a section for each model: `[\"NAME\"]`, `input = 0.5`, `output = 2.0`",
+        ),
+        GenerateError::Data(error) => of_data(error),
+        GenerateError::Engine(error) => of_engine(error),
+        GenerateError::Model(error) => of_model(error),
+        _ => Advice::failed(None),
+    }
+}
+
 fn of_hub(error: &HubError) -> Advice<'static> {
     Advice::failed(match error {
         HubError::Name { .. } | HubError::Repository { .. } => {
@@ -195,6 +229,11 @@ fn of_data(error: &DataError) -> Advice<'static> {
         ),
         DataError::Exhausted { .. } => Advice::failed("lower `--limit` (in a recipe: evaluation.problems)"),
         DataError::Setting { .. } => Advice::misused(None),
+        DataError::Write { .. } => {
+            Advice::failed("check that its folder is there, can be written, and has room")
+        }
+        DataError::Extension { .. } => Advice::failed("JSON lines and Parquet are read and written"),
+        DataError::Mixed { .. } => Advice::failed("write a `.jsonl` file, whose rows may differ"),
         _ => Advice::failed(None),
     }
 }

@@ -13,15 +13,15 @@ const INTERRUPTED: i32 = 130;
 pub(crate) struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Listens from now on to Ctrl-C, and to requests of the system to end.
-    pub(crate) fn listen() -> anyhow::Result<Self> {
+    /// Listens from now on to Ctrl-C, and to requests of the system to end. `said` is what the first of them is answered.
+    pub(crate) fn listen(said: &'static str) -> anyhow::Result<Self> {
         let interrupt = Self::default();
         let asked = interrupt.clone();
         let handler = move || {
             if asked.0.swap(true, Ordering::Relaxed) {
                 std::process::exit(INTERRUPTED);
             }
-            eprintln!("\nstopping after this step, with a checkpoint (again: at once, without)");
+            eprintln!("\n{said}");
         };
         ctrlc::set_handler(handler).context("cannot listen to Ctrl-C")?;
         Ok(interrupt)

@@ -5,6 +5,13 @@
 // The server that the library's tests use as well.
 #[path = "../../../tests/hub_server.rs"]
 mod hub_server;
+#[path = "../../../tests/teacher_server.rs"]
+mod teacher_server;
+
+#[path = "cli/cold_start.rs"]
+mod cold_start;
+#[path = "cli/data_tools.rs"]
+mod data_tools;
 
 use std::path::Path;
 

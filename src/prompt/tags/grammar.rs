@@ -127,7 +127,7 @@ pub(super) enum Symbol {
 
 /// Something that is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Frame {
+pub(super) enum Frame {
     /// A block before its first path.
     Opened,
     /// A block after (or around) a path.
@@ -201,12 +201,55 @@ impl Automaton {
     }
 
     pub(super) fn stop(&self) -> Result<(), FaultKind> {
-        match self.open.last() {
-            None => Ok(()),
-            Some(Frame::Path) => Err(FaultKind::UnclosedPath),
-            Some(Frame::Opened | Frame::Block) => Err(FaultKind::UnclosedBlock),
-            Some(Frame::Closed) => Err(FaultKind::MissingSummary),
-            Some(Frame::Summary) => Err(FaultKind::UnclosedSummary),
+        self.unclosed().next().map_or(Ok(()), Err)
+    }
+
+    /// What is wrong with stopping here, from the innermost.
+    pub(super) fn unclosed(&self) -> impl Iterator<Item = FaultKind> {
+        self.open.iter().rev().map(|frame| match frame {
+            Frame::Path => FaultKind::UnclosedPath,
+            Frame::Opened | Frame::Block => FaultKind::UnclosedBlock,
+            Frame::Closed => FaultKind::MissingSummary,
+            Frame::Summary => FaultKind::UnclosedSummary,
+        })
+    }
+
+    /// What is open, from the outermost.
+    pub(super) fn open(&self) -> &[Frame] {
+        &self.open
+    }
+
+    /// After a refused tag: goes to where a person would read on. Whether the tag is still to be taken.
+    pub(super) fn recover(&mut self, tag: Tag) -> bool {
+        match (self.open.last(), tag) {
+            (Some(Frame::Path), Tag::Path | Tag::EndParallel)
+            | (Some(Frame::Summary | Frame::Block | Frame::Closed), Tag::Parallel)
+            | (Some(Frame::Closed), Tag::Path | Tag::EndPath | Tag::EndParallel) => {
+                self.open.pop();
+                true
+            }
+            (Some(Frame::Closed), Tag::EndSummary) => {
+                self.open.pop();
+                false
+            }
+            (Some(Frame::Opened | Frame::Block), Tag::Summary) => {
+                self.advance(Tag::EndParallel);
+                true
+            }
+            (Some(Frame::Opened), Tag::EndParallel) => {
+                self.advance(tag);
+                false
+            }
+            // Opened where it may not be; so its end is no second fault.
+            (None | Some(Frame::Summary), Tag::Path) => {
+                self.open.push(Frame::Path);
+                false
+            }
+            (None | Some(Frame::Path), Tag::Summary) => {
+                self.open.push(Frame::Summary);
+                false
+            }
+            _ => false,
         }
     }
 
@@ -223,8 +266,10 @@ impl Automaton {
             }
             (top, Symbol::Control(Control::Tag(tag))) => match (top, tag) {
                 (Some(Frame::Closed), _) => FaultKind::MissingSummary,
-                (Some(Frame::Opened), Tag::EndParallel) => FaultKind::EmptyBlock,
+                (Some(Frame::Opened), Tag::EndParallel | Tag::Summary) => FaultKind::EmptyBlock,
                 (Some(Frame::Path), Tag::Path | Tag::EndParallel) => FaultKind::UnclosedPath,
+                (Some(Frame::Block), Tag::Summary | Tag::Parallel) => FaultKind::UnclosedBlock,
+                (Some(Frame::Summary), Tag::Parallel) => FaultKind::UnclosedSummary,
                 (_, Tag::Path) => FaultKind::PathOutsideBlock,
                 _ => FaultKind::StrayTag(tag),
             },
@@ -352,7 +397,11 @@ mod tests {
             ("PABQtSZ", TextBeforeSummary, 4),
             ("tZ", StrayTag(Tag::EndSummary), 1),
             ("SZ", StrayTag(Tag::Summary), 0),
-            ("PABQSPABQSZZ", StrayTag(Tag::Parallel), 5),
+            ("PPAB", StrayTag(Tag::Parallel), 1),
+            ("PABPAB", UnclosedBlock, 3),
+            ("PABSZ", UnclosedBlock, 3),
+            ("PSZ", EmptyBlock, 1),
+            ("PABQSPABQSZZ", UnclosedSummary, 5),
             ("Et", AfterEnd, 1),
         ] {
             assert_eq!(run(letters).unwrap_err(), Fault { kind, token }, "{letters}");

@@ -76,40 +76,49 @@ pub fn normalise(text: &str) -> Result<Vec<Piece>, TextFault> {
 
 /// A stretch of a text, borrowed from it.
 #[derive(Clone, Copy)]
-enum Stretch<'a> {
+pub(super) enum Stretch<'a> {
     Text(&'a str),
     Tag(Tag),
+}
+
+impl Stretch<'_> {
+    pub(super) fn symbol(self) -> Symbol {
+        match self {
+            Stretch::Tag(tag) => Symbol::Control(Control::Tag(tag)),
+            Stretch::Text(text) if text.trim().is_empty() => Symbol::Space,
+            Stretch::Text(_) => Symbol::Text,
+        }
+    }
 }
 
 /// Reads a text by the grammar, in one pass, and shows each stretch with its place and the set that was
 /// legal there.
 fn walk<'a>(text: &'a str, mut see: impl FnMut(usize, Stretch<'a>, AllowedSet)) -> Result<(), TextFault> {
     let mut automaton = Automaton::default();
-    let mut step = |byte: usize, stretch: Stretch<'a>| {
+    for (byte, stretch) in stretches(text) {
         let allowed = automaton.allowed();
-        let symbol = match stretch {
-            Stretch::Tag(tag) => Symbol::Control(Control::Tag(tag)),
-            Stretch::Text(text) if text.trim().is_empty() => Symbol::Space,
-            Stretch::Text(_) => Symbol::Text,
-        };
-        automaton.step(symbol).map_err(|kind| TextFault { kind, byte })?;
+        automaton.step(stretch.symbol()).map_err(|kind| TextFault { kind, byte })?;
         see(byte, stretch, allowed);
-        Ok(())
-    };
-    let mut done = 0;
-    for (at, _) in text.match_indices('<') {
-        let tag = Tag::ALL.into_iter().find(|tag| text[at..].starts_with(tag.text()));
-        let Some(tag) = tag else { continue };
-        if done < at {
-            step(done, Stretch::Text(&text[done..at]))?;
-        }
-        step(at, Stretch::Tag(tag))?;
-        done = at + tag.text().len();
-    }
-    if done < text.len() {
-        step(done, Stretch::Text(&text[done..]))?;
     }
     automaton.stop().map_err(|kind| TextFault { kind, byte: text.len() })
+}
+
+/// A text as tags and what stands between them, each with its place.
+pub(super) fn stretches(text: &str) -> impl Iterator<Item = (usize, Stretch<'_>)> {
+    let tag_at = |at: usize| Tag::ALL.into_iter().find(|tag| text[at..].starts_with(tag.text()));
+    let mut tags = text.match_indices('<').filter_map(move |(at, _)| Some((at, tag_at(at)?))).peekable();
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        let (at, tag) = tags.peek().map_or((text.len(), None), |&(at, tag)| (at, Some(tag)));
+        let start = done;
+        if start < at {
+            done = at;
+            return Some((start, Stretch::Text(&text[start..at])));
+        }
+        tags.next();
+        done += tag?.text().len();
+        Some((at, Stretch::Tag(tag?)))
+    })
 }
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ impl Args {
 }
 
 /// The tiers of `countdown` or `countdown:3,4`; `None` of anything else.
-fn generated(data: &str) -> Option<anyhow::Result<Vec<Tier>>> {
+pub(super) fn generated(data: &str) -> Option<anyhow::Result<Vec<Tier>>> {
     let (kind, names) = data.split_once(':').unwrap_or((data, ""));
     if kind != "countdown" {
         return None;

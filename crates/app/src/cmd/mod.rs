@@ -1,6 +1,7 @@
 //! The command line: one file a verb.
 
 mod completions;
+mod data;
 mod eval;
 mod generate;
 mod model;
@@ -38,6 +39,7 @@ enum Command {
     Generate(generate::Args),
     Eval(eval::Args),
     Verify(verify::Args),
+    Data(data::Args),
     Model(model::Args),
     Completions(completions::Args),
 }
@@ -50,6 +52,7 @@ impl Cli {
             Command::Generate(args) => args.run(),
             Command::Eval(args) => args.run(),
             Command::Verify(args) => return args.run(),
+            Command::Data(args) => args.run(),
             Command::Model(args) => args.run(),
             Command::Completions(args) => args.run(),
         }

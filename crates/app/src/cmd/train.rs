@@ -102,7 +102,9 @@ impl Args {
                 Box::new(TensorBoard::new(&run.file("tensorboard"))),
             ],
             progress: Progress::new(),
-            interrupt: Interrupt::listen()?,
+            interrupt: Interrupt::listen(
+                "stopping after this step, with a checkpoint (again: at once, without)",
+            )?,
         };
         let result = curriculum::train(&local, &run, &mut watch, &DEVICE);
         drop(watch);
