@@ -375,8 +375,9 @@ fn what_can_never_work_ends_the_run_and_keeps_what_came() {
 
     server.with(|state| state.key = None);
     server.plan("(Problem", vec![Act::Say("<Parallel>".into()); 3]);
-    server.plan("(Problem", vec![Act::Status(404, r#"{"error": {"message": "no such model"}}"#, None); 4]);
-    assert!(error(endpoint(&server)).ends_with("/v1/chat/completions: answered 404: no such model"));
+    server.plan("(Problem", [Act::Status(404, r#"{"error": {"message": "no such model"}}"#, None)]);
+    let unknown = error(EndpointOptions { concurrency: 1, ..endpoint(&server) });
+    assert!(unknown.ends_with("/v1/chat/completions: answered 404: no such model"), "{unknown}");
     assert_eq!(run.rows("rejected.jsonl").len(), 3, "three answers had come");
 
     let down = TeacherServer::start(|_| Act::Status(500, "down", None));

@@ -5,6 +5,7 @@
 // The server that the library's tests use as well.
 #[path = "../../../tests/hub_server.rs"]
 mod hub_server;
+#[allow(dead_code)] // the library's tests use all of it
 #[path = "../../../tests/teacher_server.rs"]
 mod teacher_server;
 

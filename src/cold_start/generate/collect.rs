@@ -25,6 +25,13 @@ const REFUSED: &str = "rejected.jsonl";
 /// The account of both.
 const REPORT: &str = "report.json";
 
+/// What there is of a sample.
+enum Sample {
+    Unanswered,
+    Failed(Entry),
+    Judged(Entry, Judged),
+}
+
 /// A solution that passed the checks.
 struct Solution {
     sample: usize,
@@ -50,8 +57,9 @@ impl Generation<'_> {
             deduper: Deduper::new(self.settings.duplicate_similarity),
         };
         for problem in &self.problems.asked {
-            let solutions =
-                self.solutions(problem, journal, &mut |sample, answer| out.count(problem, sample, answer))?;
+            let samples = self.samples(problem, journal)?;
+            samples.iter().enumerate().try_for_each(|(i, sample)| out.count(problem, i, sample))?;
+            let solutions = passed(samples);
             match self.settings.shape {
                 Shape::Assembled => self.assemble(problem, solutions, journal, &mut out)?,
                 Shape::Any | Shape::Parallel => self.keep(problem, solutions, &mut out)?,
@@ -76,26 +84,17 @@ impl Generation<'_> {
         }
     }
 
-    /// The solutions of a problem that passed the checks; `see` is shown every sample, with what there is of it.
-    fn solutions(
-        &self,
-        problem: &Problem,
-        journal: &mut Journal,
-        see: &mut dyn FnMut(usize, Option<(&Entry, Option<&Judged>)>) -> Result<()>,
-    ) -> Result<Vec<Solution>> {
-        let mut passed = Vec::new();
-        for sample in 0..self.settings.samples {
-            let entry = journal.get(&problem.id, Part::Solution, sample)?;
-            let text = entry.as_ref().and_then(|entry| Some((entry.text.as_deref()?, entry.truncated)));
-            let judged = text.map(|(text, truncated)| self.judge(problem, text, truncated)).transpose()?;
-            see(sample, entry.as_ref().map(|entry| (entry, judged.as_ref())))?;
-            if let Some((entry, Judged { mended, refusals })) = entry.zip(judged)
-                && refusals.is_empty()
-            {
-                passed.push(Solution { sample, mended, entry });
-            }
-        }
-        Ok(passed)
+    /// All samples of a problem.
+    fn samples(&self, problem: &Problem, journal: &mut Journal) -> Result<Vec<Sample>> {
+        let read = |sample| {
+            let Some(entry) = journal.get(&problem.id, Part::Solution, sample)? else {
+                return Ok(Sample::Unanswered);
+            };
+            let Some(text) = &entry.text else { return Ok(Sample::Failed(entry)) };
+            let judged = self.judge(problem, text, entry.truncated)?;
+            Ok(Sample::Judged(entry, judged))
+        };
+        (0..self.settings.samples).map(read).collect()
     }
 
     /// Those of the solutions that differ most.
@@ -194,7 +193,7 @@ impl Generation<'_> {
         template: &Template,
         journal: &mut Journal,
     ) -> Result<Option<Vec<Message>>> {
-        let mut solutions = self.solutions(problem, journal, &mut |_, _| Ok(()))?;
+        let mut solutions = passed(self.samples(problem, journal)?);
         let chosen = self.choose(&solutions, self.settings.paths);
         if chosen.len() < self.settings.check.min_paths.max(1) {
             return Ok(None);
@@ -207,6 +206,17 @@ impl Generation<'_> {
 fn summary_messages(problem: &Problem, solutions: &[Solution], template: &Template) -> Result<Vec<Message>> {
     let paths: Vec<&str> = solutions.iter().map(|one| one.mended.response.as_str()).collect();
     template.messages(&Values { paths: &paths, ..Values::new(problem) })
+}
+
+/// The samples that passed the checks.
+fn passed(samples: Vec<Sample>) -> Vec<Solution> {
+    let solution = |(sample, one)| match one {
+        Sample::Judged(entry, Judged { mended, refusals }) if refusals.is_empty() => {
+            Some(Solution { sample, mended, entry })
+        }
+        _ => None,
+    };
+    samples.into_iter().enumerate().filter_map(solution).collect()
 }
 
 /// A summary without thinking and without the tags that some teachers put around it.
@@ -236,23 +246,21 @@ struct Made {
 
 impl Output {
     /// Counts a sample, and writes it down where it won't become a row.
-    fn count(
-        &mut self,
-        problem: &Problem,
-        sample: usize,
-        answer: Option<(&Entry, Option<&Judged>)>,
-    ) -> Result<()> {
-        let id = row_id(problem, sample);
-        let Some((entry, judged)) = answer else {
-            self.report.unanswered += 1;
-            return Ok(());
-        };
-        let Some(judged) = judged else {
-            self.report.failed.add(&id);
-            let failed = entry.failed.clone();
-            return self
-                .refused
-                .add(&Refused { failed, ..refused(problem, id, vec!["failed".into()], None) });
+    fn count(&mut self, problem: &Problem, number: usize, sample: &Sample) -> Result<()> {
+        let id = row_id(problem, number);
+        let judged = match sample {
+            Sample::Judged(_, judged) => judged,
+            Sample::Unanswered => {
+                self.report.unanswered += 1;
+                return Ok(());
+            }
+            Sample::Failed(entry) => {
+                self.report.failed.add(&id);
+                let failed = entry.failed.clone();
+                return self
+                    .refused
+                    .add(&Refused { failed, ..refused(problem, id, vec!["failed".into()], None) });
+            }
         };
         for repair in &judged.mended.repairs {
             *self.report.repairs.entry(name(repair.kind)).or_default() += 1;
@@ -289,7 +297,7 @@ impl Output {
             teacher: made.teacher,
             samples: made.samples,
             summary: made.summary,
-            repairs: mended.repairs.iter().map(|repair| repair.kind).collect(),
+            repairs: mended.repairs,
             tokens: entries.iter().map(|entry| entry.usage.completion_tokens).sum(),
             cost: entries.iter().map(|entry| entry.cost).sum(),
         })

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::super::budget::Spent;
-use super::super::check::{Fault, RepairKind};
+use super::super::check::{Fault, Repair};
 
 /// How many examples of a thing are named.
 const EXAMPLES: usize = 5;
@@ -32,7 +32,7 @@ pub struct Row {
     /// Who summarised an assembled demonstration: the `teacher` or the `template`.
     pub summary: Option<&'static str>,
     /// What was repaired.
-    pub repairs: Vec<RepairKind>,
+    pub repairs: Vec<Repair>,
     /// Tokens that the teacher wrote for it.
     pub tokens: u64,
     /// What they and their prompts cost.

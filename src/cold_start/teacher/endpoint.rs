@@ -93,7 +93,7 @@ struct Trouble {
 
 enum Kind {
     /// All requests will fail.
-    Fatal(GenerateError),
+    Fatal(Box<GenerateError>),
     /// This request will fail again.
     Lasting(String),
     /// It may not fail again; the server may have said when.
@@ -173,7 +173,7 @@ impl Endpoint {
             };
             spent += hold.settle(trouble.usage);
             match trouble.kind {
-                Kind::Fatal(error) => return Err(error),
+                Kind::Fatal(error) => return Err(*error),
                 Kind::Lasting(reason) => {
                     last = reason;
                     break;
@@ -196,7 +196,7 @@ impl Endpoint {
     }
 
     fn attempt(&self, body: &str) -> Result<Reply, Trouble> {
-        let refused = |reason| Kind::Fatal(GenerateError::Refused { url: self.url.clone(), reason });
+        let refused = |reason| self.refused(reason);
         let mut request = Request::post(&self.url).header("content-type", "application/json");
         if let Some(key) = &self.options.key {
             request = request.header("authorization", format!("Bearer {key}"));
@@ -227,20 +227,22 @@ impl Endpoint {
 
     /// What a status means.
     fn refusal(&self, status: u16, text: &str, wish: Option<Duration>) -> Kind {
-        let url = || self.url.clone();
         let reason = format!("answered {status}: {}", wire::error_text(text));
         match status {
             401 | 403 => {
-                Kind::Fatal(GenerateError::Denied { url: url(), status, key: self.options.key.is_some() })
+                let (url, key) = (self.url.clone(), self.options.key.is_some());
+                Kind::Fatal(GenerateError::Denied { url, status, key }.into())
             }
             // Neither an empty account nor a wrong address mends itself.
-            300..=399 | 402 | 404 | 405 => Kind::Fatal(GenerateError::Refused { url: url(), reason }),
-            429 if text.contains("insufficient_quota") => {
-                Kind::Fatal(GenerateError::Refused { url: url(), reason })
-            }
+            300..=399 | 402 | 404 | 405 => self.refused(reason),
+            429 if text.contains("insufficient_quota") => self.refused(reason),
             408 | 409 | 425 | 429 | 500.. => Kind::Passing(reason, wish),
             _ => Kind::Lasting(reason),
         }
+    }
+
+    fn refused(&self, reason: String) -> Kind {
+        Kind::Fatal(GenerateError::Refused { url: self.url.clone(), reason }.into())
     }
 }
 

@@ -38,9 +38,10 @@ pub(super) struct Args {
     limits: Limits,
 }
 
-/// What is a fault.
+/// What is a fault, here and in `data cold-start`.
 #[derive(clap::Args)]
-struct Limits {
+#[command(next_help_heading = "Checks")]
+pub(super) struct Limits {
     /// The fewest paths of a block
     #[arg(long, value_name = "N", default_value_t = CheckOptions::default().min_paths)]
     min_paths: usize,
@@ -59,7 +60,7 @@ struct Limits {
 }
 
 impl Limits {
-    fn options(&self) -> CheckOptions {
+    pub(super) fn options(&self) -> CheckOptions {
         CheckOptions {
             min_paths: self.min_paths,
             max_nesting: self.max_nesting,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{ArgGroup, ValueEnum};
-use parallel_r1::cold_start::budget::{Budget, Limits, Price};
+use parallel_r1::cold_start::budget::{self, Budget, Price};
 use parallel_r1::cold_start::check::CheckOptions;
 use parallel_r1::cold_start::contamination::{ContaminationOptions, Index};
 use parallel_r1::cold_start::generate::{
@@ -20,6 +20,7 @@ use parallel_r1::data::{Problem, load_problems};
 
 use super::super::eval::generated;
 use super::super::generate::print_json;
+use super::check::Limits;
 use crate::failure::Failure;
 use crate::hub;
 use crate::interrupt::Interrupt;
@@ -69,6 +70,8 @@ pub(crate) struct Args {
     teacher: teacher::Args,
     #[command(flatten)]
     form: Form,
+    #[command(flatten)]
+    limits: Limits,
     #[command(flatten)]
     budget: BudgetArgs,
 }
@@ -156,7 +159,7 @@ impl Args {
         let (problems, out) =
             self.problems.as_deref().zip(self.out.as_deref()).context("clap requires both")?;
         let problems = self.problems(problems)?;
-        let settings = self.form.settings(self.prompt_name(), self.shape())?;
+        let settings = self.form.settings(self.prompt_name(), self.shape(), self.limits.options())?;
         let price = match &self.budget.prices {
             Some(table) => Price::read(table, &self.teacher.name())?,
             None => Price::default(),
@@ -252,7 +255,7 @@ impl Form {
         Ok(stdout().write_all(built_in.map_or_else(read, Ok)?.as_bytes())?)
     }
 
-    fn settings(&self, prompt: &str, shape: Shape) -> anyhow::Result<Settings> {
+    fn settings(&self, prompt: &str, shape: Shape, check: CheckOptions) -> anyhow::Result<Settings> {
         let default = if shape == Shape::Assembled { TO_ASSEMBLE } else { 1 };
         Ok(Settings {
             prompt: Template::find(prompt)?,
@@ -262,15 +265,15 @@ impl Form {
             paths: self.paths,
             assembly: Template::find(&self.assembly)?,
             summary: self.summary_prompt.as_deref().map(Template::find).transpose()?,
-            check: CheckOptions::default(),
+            check,
             duplicate_similarity: self.similarity,
         })
     }
 }
 
 impl BudgetArgs {
-    fn limits(&self) -> Limits {
-        Limits { requests: self.max_requests, tokens: self.max_total_tokens, cost: self.max_cost }
+    fn limits(&self) -> budget::Limits {
+        budget::Limits { requests: self.max_requests, tokens: self.max_total_tokens, cost: self.max_cost }
     }
 }
 
