@@ -394,7 +394,11 @@ fn a_verdict_is_printed_and_is_the_exit_code() {
     let verify = |gold: &str, answer: &str| command(&["verify", gold, answer]);
     verify(r"\frac{1}{2}", "The answer is $0.5$").assert().code(0).stdout("correct\n");
     verify("-5", "-5").assert().code(0).stdout("correct\n");
-    verify("-5", "5").assert().code(1).stdout(is_match("^incorrect: .").unwrap()).stderr(contains("gold read as "));
+    verify("-5", "5")
+        .assert()
+        .code(1)
+        .stdout(is_match("^incorrect: .").unwrap())
+        .stderr(contains("gold read as "));
     verify("5", &"{".repeat(1 << 16)).assert().code(1).stdout(contains("undecided: too large"));
     verify("5", "9^{9^{9^9}}").assert().code(1);
     verify("", "5").assert().code(1).stdout(contains("unreadable gold"));
@@ -417,7 +421,8 @@ fn verify_is_called_wrongly() {
 #[test]
 fn cases_are_counted() {
     let row = |gold: &str, pred: &str, expect: bool| {
-        serde_json::json!({"gold": gold, "pred": pred, "expect": expect, "opts": {"timeout": 1}}).to_string() + "\n"
+        serde_json::json!({"gold": gold, "pred": pred, "expect": expect, "opts": {"timeout": 1}}).to_string()
+            + "\n"
     };
     let good = row("1/2", "0.5", true) + &row("2", "3", false) + &row("5", &"{".repeat(1 << 16), false);
     let cases = |text: &str| {
@@ -430,7 +435,10 @@ fn cases_are_counted() {
     };
     let (code, rows, notes) = cases(&good);
     assert_eq!((code, rows.len()), (Some(0), 1));
-    assert_eq!(rows[0].as_object().unwrap().keys().collect::<Vec<_>>(), ["cases", "agree", "undecided", "max_ms"]);
+    assert_eq!(
+        rows[0].as_object().unwrap().keys().collect::<Vec<_>>(),
+        ["cases", "agree", "undecided", "max_ms"]
+    );
     assert_eq!([&rows[0]["cases"], &rows[0]["agree"], &rows[0]["undecided"]], [3, 3, 1]);
     assert!(notes.contains("3 rows assume timeout = 1"), "{notes}");
     let (code, rows, _) = cases(&(good + "\n" + &row("2", "2", false)));

@@ -78,7 +78,11 @@ impl Judge<'_> {
             (Either(readings), other) => self.any_of(readings, |judge, reading| judge.same(reading, other)),
             (other, Either(readings)) => self.any_of(readings, |judge, reading| judge.same(other, reading)),
             (Choice(a, x), Choice(b, y)) => {
-                if a == b { Ok(()) } else { self.same(x, y).and(different("the letters differ")) }
+                if a == b {
+                    Ok(())
+                } else {
+                    self.same(x, y).and(different("the letters differ"))
+                }
             }
             // C is no content of (D).
             (Choice(letter, _), other) if is_letter(other) => self.same(&symbol(*letter), other),
@@ -97,8 +101,11 @@ impl Judge<'_> {
             (Ratio(parts), Value(Quantity { value, .. })) | (Value(Quantity { value, .. }), Ratio(parts)) => {
                 self.ratio_as_quotient(parts, value)
             }
-            (Tuple(open, a, close), Tuple(left, b, right)) => self.tuples((*open, a, *close), (*left, b, *right)),
-            (Tuple(_, items, _), Value(Quantity { value, .. })) | (Value(Quantity { value, .. }), Tuple(_, items, _))
+            (Tuple(open, a, close), Tuple(left, b, right)) => {
+                self.tuples((*open, a, *close), (*left, b, *right))
+            }
+            (Tuple(_, items, _), Value(Quantity { value, .. }))
+            | (Value(Quantity { value, .. }), Tuple(_, items, _))
                 if identity::has(value, &|e| matches!(e, Expr::Matrix(_))) =>
             {
                 self.vector(items, value)
@@ -173,7 +180,11 @@ impl Judge<'_> {
         identity::same(&quotient, value, &mut self.fuel)
     }
 
-    fn tuples(&mut self, gold: (Bracket, &[Answer], Bracket), answer: (Bracket, &[Answer], Bracket)) -> Judged {
+    fn tuples(
+        &mut self,
+        gold: (Bracket, &[Answer], Bracket),
+        answer: (Bracket, &[Answer], Bracket),
+    ) -> Judged {
         if gold.1.len() != answer.1.len() {
             return different("the numbers of parts differ");
         }
@@ -201,7 +212,9 @@ impl Judge<'_> {
     }
 
     fn vector(&mut self, items: &[Answer], matrix: &Expr) -> Judged {
-        let Some(entries) = matrix::vector(matrix, &mut self.fuel) else { return different("one is a matrix") };
+        let Some(entries) = matrix::vector(matrix, &mut self.fuel) else {
+            return different("one is a matrix");
+        };
         let entries: Vec<Answer> = entries.into_iter().map(Answer::value).collect();
         self.in_order(items, &entries)
     }
@@ -224,7 +237,9 @@ impl Judge<'_> {
             return different(otherwise);
         }
         let is_point = |a: &Answer| matches!(a, Answer::Value(_)) && !set::is_set(a);
-        if is_point(gold) && matches!(answer, Answer::Tuple(..)) || is_point(answer) && matches!(gold, Answer::Tuple(..)) {
+        if is_point(gold) && matches!(answer, Answer::Tuple(..))
+            || is_point(answer) && matches!(gold, Answer::Tuple(..))
+        {
             return different(otherwise);
         }
         if let (Some(x), Some(y)) = (set::variable(gold), set::variable(answer))
@@ -245,7 +260,9 @@ impl Judge<'_> {
         if let Answer::Member(_, true, set) = answer {
             return self.same(gold, set);
         }
-        let (Some(a), Some(b)) = (set::real_set(gold, &mut self.fuel)?, set::real_set(answer, &mut self.fuel)?) else {
+        let (Some(a), Some(b)) =
+            (set::real_set(gold, &mut self.fuel)?, set::real_set(answer, &mut self.fuel)?)
+        else {
             return self.pieces(gold, answer, otherwise);
         };
         if set::same(&a, &b, &mut self.fuel)? {

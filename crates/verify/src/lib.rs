@@ -8,6 +8,16 @@
 //! [`verify`] judges a response, [`equal`] two answers, [`group`] many answers at once. Each has a form
 //! with [`Options`] that returns a [`Report`]: the verdict, why, and what was read.
 //!
+//! ```
+//! use parallel_r1_verify::{Options, Verdict, equal, group, verify, verify_with};
+//!
+//! assert_eq!(verify("1/2", "so it is \\boxed{0.5}"), Verdict::Correct);
+//! assert_eq!(equal("x^2-1", "(x-1)(x+1)"), Verdict::Correct);
+//! assert_eq!(group(&["0.5", "2", "\\frac{1}{2}"]), [0, 1, 0]); // votes
+//! let report = verify_with("5", "The answer is 6.", &Options::default());
+//! assert_eq!(report.extracted.as_deref(), Some("6")); // with the reason and both answers as read
+//! ```
+//!
 //! Nothing here panics or takes long: lengths, nesting, digits, exponents and work are bounded, and what
 //! is beyond the bounds is [`Verdict::Undecided`], never correct.
 

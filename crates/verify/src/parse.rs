@@ -15,6 +15,7 @@ mod size;
 mod structure;
 mod time;
 mod token;
+mod unicode;
 mod unit;
 mod value;
 mod words;
@@ -69,7 +70,8 @@ pub fn answer(text: &str) -> Result<Answer, ParseError> {
     if text.len() > MAX_BYTES {
         return Err(ParseError::TooLarge { what: "length", limit: MAX_BYTES });
     }
-    let text = clean_ends(text);
+    let text = unicode::fold(text);
+    let text = clean_ends(&text);
     if text.is_empty() {
         return Err(ParseError::Empty);
     }
@@ -119,7 +121,10 @@ fn words_of(text: &str) -> Result<Answer, ParseError> {
 /// A lone word of few letters may be a word or a product: `odd`, `abc`.
 fn with_word(answer: Answer, text: &str) -> Answer {
     let letters = text.chars().count();
-    if !(3..=4).contains(&letters) || !text.chars().all(char::is_alphabetic) || matches!(answer, Answer::Text(_)) {
+    if !(3..=4).contains(&letters)
+        || !text.chars().all(char::is_alphabetic)
+        || matches!(answer, Answer::Text(_))
+    {
         return answer;
     }
     let Some(word) = words::text(text) else { return answer };
@@ -137,12 +142,14 @@ fn only_text(text: &str) -> Option<&str> {
     (!inner.contains(['{', '}', '\\'])).then_some(inner)
 }
 
-const DELIMITERS: [(&str, &str); 9] = [
+const DELIMITERS: [(&str, &str); 11] = [
     ("$$", "$$"),
     ("$", "$"),
     ("\\(", "\\)"),
     ("\\[", "\\]"),
     ("**", "**"),
+    ("*", "*"),
+    ("'", "'"),
     ("`", "`"),
     ("\\boxed{", "}"),
     ("\\fbox{", "}"),
@@ -156,7 +163,8 @@ fn clean_ends(text: &str) -> &str {
         let before = text.len();
         // 0.333... ends in dots that say something.
         if !text.ends_with("...") {
-            let spaced = ["\\,", "\\;", "\\:", "\\!", "\\ "].iter().find_map(|space| text.strip_suffix(space));
+            let spaced =
+                ["\\,", "\\;", "\\:", "\\!", "\\ "].iter().find_map(|space| text.strip_suffix(space));
             text = spaced.unwrap_or(text.trim_end_matches(['.', ',', ';', '。', '，'])).trim();
         }
         for (open, close) in DELIMITERS {
@@ -203,7 +211,8 @@ fn comma_readings(tokens: &[Token<'_>]) -> Vec<Comma> {
         _ => "",
     };
     let leading = digits(first - 1);
-    let thousands = commas.iter().all(|&at| digits(at + 1).len() == 3) && leading.len() <= 3 && !leading.starts_with('0');
+    let thousands =
+        commas.iter().all(|&at| digits(at + 1).len() == 3) && leading.len() <= 3 && !leading.starts_with('0');
     let points = tokens.iter().filter(|t| matches!(t.kind, Kind::Mark(',' | '.'))).count();
     if thousands {
         vec![Comma::Thousands, Comma::List]
@@ -264,8 +273,14 @@ fn join_groups<'a>(tokens: Vec<Token<'a>>, text: &'a str) -> Vec<Token<'a>> {
     while let Some(token) = rest.next() {
         let joins = match (token.kind, out.len().checked_sub(1).map(|last| out[last].kind)) {
             (Kind::Digits(group), Some(Kind::Digits(_) | Kind::Grouped(_))) if group.len() == 3 => {
-                let fraction = out.len() > 1 && matches!(out[out.len() - 2].kind, Kind::Mark('.' | '_' | '^') | Kind::Command("frac" | "sqrt"));
-                !fraction && begins_groups(&out[out.len() - 1]) && rest.peek().is_none_or(|next| next.kind != Kind::Mark('/'))
+                let fraction = out.len() > 1
+                    && matches!(
+                        out[out.len() - 2].kind,
+                        Kind::Mark('.' | '_' | '^') | Kind::Command("frac" | "sqrt")
+                    );
+                !fraction
+                    && begins_groups(&out[out.len() - 1])
+                    && rest.peek().is_none_or(|next| next.kind != Kind::Mark('/'))
             }
             _ => false,
         };
@@ -293,7 +308,8 @@ fn join_tight_comma<'a>(out: &mut Vec<Token<'a>>, text: &'a str) {
     if group.len() != 3 {
         return;
     }
-    let number = out.iter().rposition(|t| matches!(t.kind, Kind::Digits(_) | Kind::Grouped(_)) && t.end < end);
+    let number =
+        out.iter().rposition(|t| matches!(t.kind, Kind::Digits(_) | Kind::Grouped(_)) && t.end < end);
     let Some(number) = number.filter(|&at| begins_groups(&out[at])) else { return };
     let gap = &text[out[number].end..end - group.len()];
     let tight: String = gap.chars().filter(|c| !c.is_whitespace()).collect();

@@ -220,7 +220,9 @@ fn substitute(expr: &Expr, point: &Point) -> Expr {
             None => expr.clone(),
         },
         Expr::Sum(terms) => Expr::Sum(terms.iter().map(|term| substitute(term, point)).collect()),
-        Expr::Product(factors) => Expr::Product(factors.iter().map(|factor| substitute(factor, point)).collect()),
+        Expr::Product(factors) => {
+            Expr::Product(factors.iter().map(|factor| substitute(factor, point)).collect())
+        }
         Expr::Power(base, exponent) => substitute(base, point).power(substitute(exponent, point)),
         Expr::Function(function, arguments) => {
             Expr::Function(*function, arguments.iter().map(|argument| substitute(argument, point)).collect())

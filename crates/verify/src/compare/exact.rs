@@ -65,8 +65,13 @@ fn charge(a: &Rational, b: &Rational, fuel: &mut Fuel) -> Judged {
 }
 
 fn power(base: &Rational, exponent: &Rational, fuel: &mut Fuel) -> Judged<Option<Rational>> {
-    let (Ok(top), Ok(bottom)) = (i32::try_from(exponent.numerator()), u32::try_from(exponent.denominator())) else {
-        return if is_unit(base) && exponent.is_int() { Ok(Some(unit_power(base, exponent))) } else { Err(TOO_LARGE) };
+    let (Ok(top), Ok(bottom)) = (i32::try_from(exponent.numerator()), u32::try_from(exponent.denominator()))
+    else {
+        return if is_unit(base) && exponent.is_int() {
+            Ok(Some(unit_power(base, exponent)))
+        } else {
+            Err(TOO_LARGE)
+        };
     };
     if base.is_zero() {
         return if top > 0 { Ok(Some(Rational::ZERO)) } else { Err(NOT_DEFINED) };
@@ -125,13 +130,19 @@ fn apply(function: Function, values: &[Rational], fuel: &mut Fuel) -> Judged<Opt
         (Function::Floor, [x]) => Some(Rational::from(x.floor())),
         (Function::Ceil, [x]) => Some(Rational::from(x.ceil())),
         (Function::Sign, [x]) => Some(x.signum()),
-        (Function::Re | Function::Conjugate | Function::Determinant | Function::Transpose, [x]) => Some(x.clone()),
+        (Function::Re | Function::Conjugate | Function::Determinant | Function::Transpose, [x]) => {
+            Some(x.clone())
+        }
         (Function::Im, [_]) => Some(Rational::ZERO),
         (Function::Factorial, [n]) => return factorial(n, 1, fuel),
         (Function::DoubleFactorial, [n]) => return factorial(n, 2, fuel),
         (Function::Binomial, [n, k]) => return binomial(n, k, fuel),
-        (Function::Min, [first, rest @ ..]) => Some(rest.iter().fold(first, |a, b| if b < a { b } else { a }).clone()),
-        (Function::Max, [first, rest @ ..]) => Some(rest.iter().fold(first, |a, b| if b > a { b } else { a }).clone()),
+        (Function::Min, [first, rest @ ..]) => {
+            Some(rest.iter().fold(first, |a, b| if b < a { b } else { a }).clone())
+        }
+        (Function::Max, [first, rest @ ..]) => {
+            Some(rest.iter().fold(first, |a, b| if b > a { b } else { a }).clone())
+        }
         (Function::Gcd, [_, ..]) => integers().map(|all| Rational::from(gcd(&all))),
         (Function::Lcm, [_, ..]) => {
             let Some(all) = integers() else { return Ok(None) };

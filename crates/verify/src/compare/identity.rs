@@ -28,7 +28,11 @@ pub(super) fn same(a: &Expr, b: &Expr, fuel: &mut Fuel) -> Judged {
         return matrix::same(a, b, fuel);
     }
     if infinite(a) || infinite(b) {
-        return if infinity_sign(a).is_some() && infinity_sign(a) == infinity_sign(b) { Ok(()) } else { different(DIFFERENT) };
+        return if infinity_sign(a).is_some() && infinity_sign(a) == infinity_sign(b) {
+            Ok(())
+        } else {
+            different(DIFFERENT)
+        };
     }
     if let (Some(a), Some(b)) = (exact::rational(a, fuel)?, exact::rational(b, fuel)?) {
         return if a == b { Ok(()) } else { different(DIFFERENT) };

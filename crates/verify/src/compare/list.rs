@@ -105,7 +105,12 @@ fn spread(items: &[Answer]) -> Vec<Answer> {
         ) if names.len() == values.len() => names
             .iter()
             .zip(values)
-            .map(|(name, value)| Answer::Relation(Relation { sides: vec![name.clone(), value.clone()], signs: vec![Sign::Equal] }))
+            .map(|(name, value)| {
+                Answer::Relation(Relation {
+                    sides: vec![name.clone(), value.clone()],
+                    signs: vec![Sign::Equal],
+                })
+            })
             .collect(),
         _ => items.to_vec(),
     }

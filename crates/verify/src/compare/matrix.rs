@@ -50,10 +50,12 @@ fn reduce(expr: &Expr, fuel: &mut Fuel) -> Judged<Value> {
         Expr::Sum(terms) => fold(terms, fuel, add),
         Expr::Product(factors) => fold(factors, fuel, multiply),
         Expr::Power(base, exponent) => power(base, exponent, fuel),
-        Expr::Function(Function::Transpose, arguments) => match reduce(arguments.first().ok_or(NO_MATRIX)?, fuel)? {
-            Value::Matrix(rows) => Ok(Value::Matrix(transpose(&rows))),
-            scalar => Ok(scalar),
-        },
+        Expr::Function(Function::Transpose, arguments) => {
+            match reduce(arguments.first().ok_or(NO_MATRIX)?, fuel)? {
+                Value::Matrix(rows) => Ok(Value::Matrix(transpose(&rows))),
+                scalar => Ok(scalar),
+            }
+        }
         Expr::Function(Function::Determinant | Function::Abs, arguments) => {
             match reduce(arguments.first().ok_or(NO_MATRIX)?, fuel)? {
                 Value::Matrix(rows) => Ok(Value::Scalar(determinant(&rows, fuel)?)),
@@ -64,7 +66,11 @@ fn reduce(expr: &Expr, fuel: &mut Fuel) -> Judged<Value> {
     }
 }
 
-fn fold(parts: &[Expr], fuel: &mut Fuel, join: fn(Value, Value, &mut Fuel) -> Judged<Value>) -> Judged<Value> {
+fn fold(
+    parts: &[Expr],
+    fuel: &mut Fuel,
+    join: fn(Value, Value, &mut Fuel) -> Judged<Value>,
+) -> Judged<Value> {
     let mut parts = parts.iter();
     let mut total = reduce(parts.next().ok_or(NO_MATRIX)?, fuel)?;
     for part in parts {
@@ -95,7 +101,9 @@ fn multiply(a: Value, b: Value, fuel: &mut Fuel) -> Judged<Value> {
         (Value::Scalar(a), Value::Scalar(b)) => Ok(Value::Scalar(a.times(b))),
         (Value::Scalar(scalar), Value::Matrix(rows)) | (Value::Matrix(rows), Value::Scalar(scalar)) => {
             fuel.burn((rows.len() * rows[0].len()) as u64)?;
-            let mut scale = |row: Vec<Expr>| row.into_iter().map(|entry| simple(scalar.clone().times(entry), fuel)).collect();
+            let mut scale = |row: Vec<Expr>| {
+                row.into_iter().map(|entry| simple(scalar.clone().times(entry), fuel)).collect()
+            };
             Ok(Value::Matrix(rows.into_iter().map(&mut scale).collect::<Judged<Vec<_>>>()?))
         }
         (Value::Matrix(a), Value::Matrix(b)) => {
@@ -104,7 +112,9 @@ fn multiply(a: Value, b: Value, fuel: &mut Fuel) -> Judged<Value> {
                 return Err(NO_MATRIX);
             }
             fuel.burn((n * m * k) as u64)?;
-            let entry = |i: usize, j: usize| Expr::Sum((0..m).map(|l| a[i][l].clone().times(b[l][j].clone())).collect());
+            let entry = |i: usize, j: usize| {
+                Expr::Sum((0..m).map(|l| a[i][l].clone().times(b[l][j].clone())).collect())
+            };
             let mut rows = Vec::with_capacity(n);
             for i in 0..n {
                 rows.push((0..k).map(|j| simple(entry(i, j), fuel)).collect::<Judged<Vec<_>>>()?);
@@ -116,7 +126,8 @@ fn multiply(a: Value, b: Value, fuel: &mut Fuel) -> Judged<Value> {
 
 fn power(base: &Expr, exponent: &Expr, fuel: &mut Fuel) -> Judged<Value> {
     let exponent = exact::rational(exponent, fuel)?.filter(|e| e.is_int()).ok_or(NO_MATRIX)?;
-    let exponent = i64::try_from(exponent.numerator()).ok().filter(|e| e.abs() <= MAX_POWER).ok_or(NO_MATRIX)?;
+    let exponent =
+        i64::try_from(exponent.numerator()).ok().filter(|e| e.abs() <= MAX_POWER).ok_or(NO_MATRIX)?;
     let base = match reduce(base, fuel)? {
         Value::Matrix(rows) if exponent < 0 => inverse(&rows, fuel)?,
         Value::Matrix(rows) => rows,

@@ -89,7 +89,9 @@ impl<'f> Forms<'f> {
     /// Are the numerators of two expressions equal up to a constant factor? `None` if this can't tell.
     pub(crate) fn proportional(&mut self, a: &Expr, b: &Expr) -> Option<bool> {
         let (a, b) = (self.fraction(a).ok()?.top, self.fraction(b).ok()?.top);
-        let (Some((monomial, factor)), Some((other, divisor))) = (a.0.first_key_value(), b.0.first_key_value()) else {
+        let (Some((monomial, factor)), Some((other, divisor))) =
+            (a.0.first_key_value(), b.0.first_key_value())
+        else {
             return (a.0.is_empty() && b.0.is_empty()).then_some(true);
         };
         if monomial == other {
@@ -137,7 +139,9 @@ impl<'f> Forms<'f> {
         self.fuel.burn(1)?;
         match expr {
             Expr::Number(value) | Expr::Decimal(value, _) => Ok(whole(value.clone())),
-            Expr::Constant(Constant::I) => Ok(Fraction { top: self.atom(Atom::I)?, bottom: constant(Rational::ONE) }),
+            Expr::Constant(Constant::I) => {
+                Ok(Fraction { top: self.atom(Atom::I)?, bottom: constant(Rational::ONE) })
+            }
             Expr::Sum(terms) => {
                 let mut total = whole(Rational::ZERO);
                 for term in terms {
@@ -167,7 +171,8 @@ impl<'f> Forms<'f> {
     fn power(&mut self, whole_power: &Expr, base: &Expr, exponent: &Expr) -> Formed<Fraction> {
         let Some(exponent) = exact::rational(exponent, self.fuel)? else { return self.closed(whole_power) };
         if let Some(value) = exact::rational(base, self.fuel)?
-            && let Some(value) = exact::rational(&Expr::Number(value).power(Expr::Number(exponent.clone())), self.fuel)?
+            && let Some(value) =
+                exact::rational(&Expr::Number(value).power(Expr::Number(exponent.clone())), self.fuel)?
         {
             return Ok(whole(value));
         }
@@ -176,10 +181,12 @@ impl<'f> Forms<'f> {
             self.fraction(base)?
         } else {
             match exact::rational(base, self.fuel)? {
-                Some(value) if *exponent.denominator() == UBig::from(2u8) => match self.square_root(&value)? {
-                    Some(root) => root,
-                    None => return self.closed(whole_power),
-                },
+                Some(value) if *exponent.denominator() == UBig::from(2u8) => {
+                    match self.square_root(&value)? {
+                        Some(root) => root,
+                        None => return self.closed(whole_power),
+                    }
+                }
                 // The power of a root: x^{3/2} is (x^{1/2})^3.
                 _ => {
                     let unit = Rational::from_parts(IBig::ONE, exponent.denominator().clone());

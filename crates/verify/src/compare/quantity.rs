@@ -18,11 +18,17 @@ pub(super) fn same(gold: &Quantity, answer: &Quantity, options: &Options, fuel: 
             if a != b {
                 return different("the units differ");
             }
-            if p == q { plain(fuel) } else { number(&scaled(&gold.value, p), &scaled(&answer.value, q), options, fuel) }
+            if p == q {
+                plain(fuel)
+            } else {
+                number(&scaled(&gold.value, p), &scaled(&answer.value, q), options, fuel)
+            }
         }
         // The base is what such a problem asks for.
         (Some(Unit::Base(a)), Some(Unit::Base(b))) if a != b => different("the bases differ"),
-        (Some(Unit::Words(a)), Some(Unit::Words(b))) if a.starts_with("mod ") && b.starts_with("mod ") && a != b => {
+        (Some(Unit::Words(a)), Some(Unit::Words(b)))
+            if a.starts_with("mod ") && b.starts_with("mod ") && a != b =>
+        {
             different("the moduli differ")
         }
         (Some(unit @ (Unit::Percent | Unit::Degree)), other) => {

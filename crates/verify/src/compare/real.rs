@@ -168,9 +168,15 @@ impl<'f> Calculator<'f> {
             Ok(value) => {
                 let repr = value.value().into_repr();
                 // Beyond this, exponents may overflow later.
-                if magnitude(&repr).abs() > 1 << 40 && !repr.significand().is_zero() { Err(TOO_LARGE) } else { Ok(repr) }
+                if magnitude(&repr).abs() > 1 << 40 && !repr.significand().is_zero() {
+                    Err(TOO_LARGE)
+                } else {
+                    Ok(repr)
+                }
             }
-            Err(FpError::OutOfDomain | FpError::Indeterminate | FpError::InfiniteInput) => Err(Fail::Undefined),
+            Err(FpError::OutOfDomain | FpError::Indeterminate | FpError::InfiniteInput) => {
+                Err(Fail::Undefined)
+            }
             Err(FpError::ZivRetryLimitExceeded) => Err(Fail::Imprecise),
             Err(_) => Err(TOO_LARGE),
         }
@@ -213,8 +219,12 @@ impl<'f> Calculator<'f> {
         self.cheap()?;
         let mid = Self::take(self.context.add(&a.mid, &b.mid))?;
         // Small integers stay exact.
-        if a.err == EXACT && b.err == EXACT && mid.exponent() >= 0 && (magnitude(&mid) as i64) < self.precision
-            && a.mid.exponent() >= 0 && b.mid.exponent() >= 0
+        if a.err == EXACT
+            && b.err == EXACT
+            && mid.exponent() >= 0
+            && (magnitude(&mid) as i64) < self.precision
+            && a.mid.exponent() >= 0
+            && b.mid.exponent() >= 0
         {
             return Ok(Real { mid, err: EXACT });
         }
@@ -232,7 +242,8 @@ impl<'f> Calculator<'f> {
         self.cheap()?;
         let mid = Self::take(self.context.mul(&a.mid, &b.mid))?;
         if a.err == EXACT && b.err == EXACT && a.magnitude() + b.magnitude() < self.precision {
-            let exact = a.mid.significand().bit_len() + b.mid.significand().bit_len() <= self.precision as usize;
+            let exact =
+                a.mid.significand().bit_len() + b.mid.significand().bit_len() <= self.precision as usize;
             if exact {
                 return Ok(Real { mid, err: EXACT });
             }
@@ -271,7 +282,8 @@ impl<'f> Calculator<'f> {
             return Err(Fail::Undefined);
         }
         self.cheap()?;
-        let result = if degree == 2 { self.context.sqrt(&a.mid) } else { self.context.nth_root(degree, &a.mid) };
+        let result =
+            if degree == 2 { self.context.sqrt(&a.mid) } else { self.context.nth_root(degree, &a.mid) };
         let mid = Self::take(result)?;
         // The relative error gets no larger.
         Ok(self.with(mid.clone(), &[a.err - (a.magnitude() - 2) as f64 + magnitude(&mid) as f64]))
@@ -306,12 +318,16 @@ impl<'f> Calculator<'f> {
     }
 
     pub(crate) fn sin_cos(&mut self, a: &Real) -> Found<(Real, Real)> {
-        if a.magnitude() > 64 {
-            return Err(TOO_LARGE);
-        }
         if a.is_exact_zero() {
             return Ok((Real::zero(), Real::integer(1)));
         }
+        if a.magnitude() > 2048 {
+            return Err(TOO_LARGE);
+        }
+        if a.err > -1.0 {
+            return Err(Fail::Imprecise);
+        }
+        self.burn(a.magnitude().max(0) as u64)?;
         self.dear()?;
         self.dear()?;
         let sin = Self::take(self.context.sin(&a.mid, Some(self.fuel.constants())))?;

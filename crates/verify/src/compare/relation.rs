@@ -67,7 +67,9 @@ fn assignment(relation: &Relation) -> Option<(&Answer, Vec<&Answer>)> {
 
 /// No variables in any side.
 fn is_constant(answer: &Answer) -> bool {
-    expr(answer).is_some_and(|value| identity::variables(&[value]).is_empty() && !identity::has(value, &|e| matches!(e, Expr::Apply(..))))
+    expr(answer).is_some_and(|value| {
+        identity::variables(&[value]).is_empty() && !identity::has(value, &|e| matches!(e, Expr::Apply(..)))
+    })
 }
 
 impl Judge<'_> {
@@ -89,7 +91,11 @@ impl Judge<'_> {
             if !self.options.relation_for_set {
                 return different("the answer is an inequality, the gold is a set");
             }
-            return self.as_sets(gold, &Answer::Relation(answer.clone()), "the answer is a relation, the gold is none");
+            return self.as_sets(
+                gold,
+                &Answer::Relation(answer.clone()),
+                "the answer is a relation, the gold is none",
+            );
         }
         if let Some((_, values)) = assignment(answer) {
             return self.any(&values, |judge, value| judge.same(gold, value));
@@ -116,7 +122,8 @@ impl Judge<'_> {
             }
         }
         let near = answer.signs.contains(&Sign::Near);
-        let sides: Vec<&Answer> = if near { answer.sides.iter().collect() } else { answer.sides.iter().rev().take(1).collect() };
+        let sides: Vec<&Answer> =
+            if near { answer.sides.iter().collect() } else { answer.sides.iter().rev().take(1).collect() };
         self.any(&sides, |judge, side| judge.same(gold, side))
     }
 
@@ -195,9 +202,7 @@ impl Judge<'_> {
             });
         }
         // y = ... and f(x) = ... are one function.
-        let is_graph = |a: Option<&Expr>, b: Option<&Expr>| {
-            matches!((a, b), (Some(Expr::Symbol(y)), Some(Expr::Apply(_, args))) if y == "y" && args.len() == 1 && matches!(&args[0], Expr::Symbol(x) if x == "x"))
-        };
+        let is_graph = |a: Option<&Expr>, b: Option<&Expr>| matches!((a, b), (Some(Expr::Symbol(y)), Some(Expr::Apply(_, args))) if y == "y" && args.len() == 1 && matches!(&args[0], Expr::Symbol(x) if x == "x"));
         if is_graph(expr(name), expr(other)) || is_graph(expr(other), expr(name)) {
             return Ok(Some(None));
         }
@@ -245,7 +250,9 @@ impl Judge<'_> {
         for (first, second) in [(0, 1), (5, 6), (2, 3)] {
             let at = |expr: &Expr, index: usize| {
                 let point = identity::point(&names, &[], index);
-                point.iter().fold(expr.clone(), |expr, (name, value)| replaced(&expr, name, &Expr::Number(value.clone())))
+                point.iter().fold(expr.clone(), |expr, (name, value)| {
+                    replaced(&expr, name, &Expr::Number(value.clone()))
+                })
             };
             let (left, right) = (at(a, first).times(at(b, second)), at(a, second).times(at(b, first)));
             identity::same(&left, &right, &mut self.fuel)?;
@@ -261,7 +268,9 @@ impl Judge<'_> {
             if x != y && self.options.strict {
                 return different("the variables differ");
             }
-            if let (Some(a), Some(b)) = (set::real_set(&a, &mut self.fuel)?, set::real_set(&b, &mut self.fuel)?) {
+            if let (Some(a), Some(b)) =
+                (set::real_set(&a, &mut self.fuel)?, set::real_set(&b, &mut self.fuel)?)
+            {
                 return if set::same(&a, &b, &mut self.fuel)? { Ok(()) } else { different(DIFFER) };
             }
         }
@@ -294,7 +303,9 @@ impl Judge<'_> {
         };
         // Both as "less than zero".
         let normal = |expr: Expr, sign: Sign| match sign {
-            Sign::Greater | Sign::GreaterEqual => (Expr::Product(vec![Expr::integer(-1), expr]), set::flipped(sign)),
+            Sign::Greater | Sign::GreaterEqual => {
+                (Expr::Product(vec![Expr::integer(-1), expr]), set::flipped(sign))
+            }
             sign => (expr, sign),
         };
         let (a, b) = (normal(a, gold.signs[0]), normal(b, answer.signs[0]));
@@ -313,7 +324,11 @@ impl Judge<'_> {
         let names = identity::variables(&[&a, &b]);
         for index in 0..4 {
             let point = identity::point(&names, &[], index);
-            let Ok(values) = identity::values(&[&a, &b], &point, super::evaluate::Log::Natural, 192, &mut self.fuel) else { continue };
+            let Ok(values) =
+                identity::values(&[&a, &b], &point, super::evaluate::Log::Natural, 192, &mut self.fuel)
+            else {
+                continue;
+            };
             if let (Some(x), Some(y)) = (values[0].re.sign(), values[1].re.sign()) {
                 return if x == y || sign == Sign::NotEqual { Ok(()) } else { different(DIFFER) };
             }

@@ -7,7 +7,7 @@ use super::evaluate::{Log, Point};
 use super::fuel::{Fuel, Judged, Why};
 use super::real::{Calculator, Fail, Real};
 use super::{exact, identity};
-use crate::answer::{Answer, Bracket, Expr, Quantity, Rational, Relation, Sign};
+use crate::answer::{Answer, Bracket, Expr, Function, Quantity, Rational, Relation, Sign};
 
 const DIGITS: usize = 256;
 /// Unions of more pieces are not compared as sets.
@@ -45,8 +45,12 @@ pub(super) struct RealSet(Vec<Piece>);
 pub(super) fn real_set(answer: &Answer, fuel: &mut Fuel) -> Judged<Option<RealSet>> {
     fuel.burn(2)?;
     match answer {
-        Answer::Value(Quantity { value: Expr::Symbol(name), .. }) if name == "\\reals" => Ok(Some(everything())),
-        Answer::Value(Quantity { value, .. }) => points(std::slice::from_ref(&Answer::value(value.clone())), fuel),
+        Answer::Value(Quantity { value: Expr::Symbol(name), .. }) if name == "\\reals" => {
+            Ok(Some(everything()))
+        }
+        Answer::Value(Quantity { value, .. }) => {
+            points(std::slice::from_ref(&Answer::value(value.clone())), fuel)
+        }
         Answer::Set(items) | Answer::Several(items) => points(items, fuel),
         Answer::Tuple(open, items, close) => interval(*open, items, *close, fuel),
         Answer::Text(text) => Ok(named(text)),
@@ -56,7 +60,9 @@ pub(super) fn real_set(answer: &Answer, fuel: &mut Fuel) -> Judged<Option<RealSe
             Ok(complement(outside))
         }),
         Answer::Without(whole, part) => {
-            let (Some(whole), Some(part)) = (real_set(whole, fuel)?, real_set(part, fuel)?) else { return Ok(None) };
+            let (Some(whole), Some(part)) = (real_set(whole, fuel)?, real_set(part, fuel)?) else {
+                return Ok(None);
+            };
             let outside = union(complement(whole), part, fuel)?;
             Ok(Some(complement(outside)))
         }
@@ -72,7 +78,12 @@ pub(super) fn real_set(answer: &Answer, fuel: &mut Fuel) -> Judged<Option<RealSe
 /// Words for all numbers and for none.
 fn named(text: &str) -> Option<RealSet> {
     match text {
-        "all real numbers" | "all reals" | "real numbers" | "reals" | "all real" | "set of all real numbers"
+        "all real numbers"
+        | "all reals"
+        | "real numbers"
+        | "reals"
+        | "all real"
+        | "set of all real numbers"
         | "set of real numbers" => Some(everything()),
         "empty set" | "no solution" | "no solutions" | "no real solution" | "no real solutions" | "empty"
         | "no solution exists" | "no real roots" => Some(RealSet(Vec::new())),
@@ -214,7 +225,9 @@ pub(super) fn same(a: &RealSet, b: &RealSet, fuel: &mut Fuel) -> Judged<bool> {
         return Ok(false);
     }
     for (a, b) in a.0.iter().zip(&b.0) {
-        if compare(&a.low, &b.low, fuel)? != Ordering::Equal || compare(&a.high, &b.high, fuel)? != Ordering::Equal {
+        if compare(&a.low, &b.low, fuel)? != Ordering::Equal
+            || compare(&a.high, &b.high, fuel)? != Ordering::Equal
+        {
             return Ok(false);
         }
     }
@@ -264,6 +277,9 @@ fn solve_one(left: &Expr, sign: Sign, right: &Expr, name: &str, fuel: &mut Fuel)
         let trivial = infinity == matches!(sign, Sign::Less | Sign::LessEqual);
         return Ok(trivial.then(everything));
     }
+    if let Some((inner, bound, sign)) = absolute(left, sign, right) {
+        return solve_absolute(inner, bound, sign, name, fuel);
+    }
     let difference = Expr::Sum(vec![left.clone(), right.clone().negated()]);
     let Some((slope, root)) = linear(&difference, name, fuel)? else { return Ok(None) };
     // slope * (x - root) <sign> 0
@@ -278,6 +294,39 @@ fn solve_one(left: &Expr, sign: Sign, right: &Expr, name: &str, fuel: &mut Fuel)
         Sign::Equal | Sign::Near => vec![Piece { low: cut(false), high: cut(true) }],
         Sign::NotEqual => vec![Piece { low: below, high: cut(false) }, Piece { low: cut(true), high: above }],
     })))
+}
+
+/// `|x - 2| < 3`, from either side.
+fn absolute<'e>(left: &'e Expr, sign: Sign, right: &'e Expr) -> Option<(&'e Expr, &'e Expr, Sign)> {
+    let inside = |side: &'e Expr| match side {
+        Expr::Function(Function::Abs, inner) => inner.first(),
+        _ => None,
+    };
+    let constant = |side: &Expr| identity::variables(&[side]).is_empty();
+    match (inside(left), inside(right)) {
+        (Some(inner), _) if constant(right) => Some((inner, right, sign)),
+        (_, Some(inner)) if constant(left) => Some((inner, left, flipped(sign))),
+        _ => None,
+    }
+}
+
+/// |a| < b is -b < a < b, and |a| > b is a > b or a < -b.
+fn solve_absolute(
+    inner: &Expr,
+    bound: &Expr,
+    sign: Sign,
+    name: &str,
+    fuel: &mut Fuel,
+) -> Judged<Option<RealSet>> {
+    let low = bound.clone().negated();
+    let upper = solve_one(inner, sign, bound, name, fuel)?;
+    let lower = solve_one(inner, flipped(sign), &low, name, fuel)?;
+    let (Some(upper), Some(lower)) = (upper, lower) else { return Ok(None) };
+    if matches!(sign, Sign::Less | Sign::LessEqual | Sign::NotEqual) {
+        let outside = union(complement(upper), complement(lower), fuel)?;
+        return Ok(Some(complement(outside)));
+    }
+    union(upper, lower, fuel).map(Some)
 }
 
 /// With an infinity on one side: the sign seen from the other side, and which infinity.
@@ -325,8 +374,14 @@ fn linear(expr: &Expr, name: &str, fuel: &mut Fuel) -> Judged<Option<(Ordering, 
 /// Is the answer a set by its form, not only by what it is compared with?
 pub(super) fn is_set(answer: &Answer) -> bool {
     match answer {
-        Answer::Union(_) | Answer::Intersection(_) | Answer::Without(..) | Answer::Member(..) | Answer::Set(_) => true,
-        Answer::Tuple(open, items, close) => items.len() == 2 && (*open, *close) != (Bracket::Angle, Bracket::Angle),
+        Answer::Union(_)
+        | Answer::Intersection(_)
+        | Answer::Without(..)
+        | Answer::Member(..)
+        | Answer::Set(_) => true,
+        Answer::Tuple(open, items, close) => {
+            items.len() == 2 && (*open, *close) != (Bracket::Angle, Bracket::Angle)
+        }
         Answer::Relation(relation) => {
             relation.signs.iter().all(|sign| !matches!(sign, Sign::Equal | Sign::Near))
         }

@@ -1,7 +1,7 @@
 //! A place in a run of tokens.
 
-use super::{Fault, ParseError};
 use super::token::{Kind, Token, closes, opens};
+use super::{Fault, ParseError};
 
 /// Reads tokens one by one; of a run of digits or letters it may take some.
 #[derive(Clone)]

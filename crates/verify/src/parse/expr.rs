@@ -85,7 +85,9 @@ fn starts_factor(cursor: &Cursor<'_, '_>) -> bool {
     match cursor.peek() {
         Some(Kind::Word(word)) => word != "choose" && word != "mod",
         Some(Kind::Root | Kind::Begin(_)) => true,
-        Some(Kind::Command(name)) => !matches!(name, "choose" | "dots" | "bmod" | "pmod" | "mod" | "circ" | "over"),
+        Some(Kind::Command(name)) => {
+            !matches!(name, "choose" | "dots" | "to" | "bmod" | "pmod" | "mod" | "circ" | "over")
+        }
         Some(Kind::Mark(c)) => matches!(c, '(' | '{' | '⌊' | '⌈' | '°') || c == '[',
         _ => false,
     }
@@ -241,9 +243,8 @@ fn command(cursor: &mut Cursor<'_, '_>, name: &str) -> Result<Expr, Fault> {
             cursor.next();
             Ok(Expr::Symbol(format!("{name} {word}")))
         }
-        "dots" | "circ" | "emptyset" | "pmod" | "bmod" | "mod" | "choose" | "over" | "forall" | "exists" => {
-            Err(Fault::Unexpected)
-        }
+        "dots" | "circ" | "emptyset" | "pmod" | "bmod" | "mod" | "choose" | "over" | "forall" | "exists"
+        | "sum" | "prod" | "int" | "lim" | "to" | "rightarrow" | "implies" | "iff" => Err(Fault::Unexpected),
         _ => {
             cursor.next();
             match names::constant(name) {
@@ -310,7 +311,10 @@ fn applied(cursor: &mut Cursor<'_, '_>, function: Function) -> Result<Expr, Faul
                 Some(inverse) => function = inverse,
                 None => exponents.push(exponent),
             }
-        } else if base.is_none() && matches!(function, Function::LogBare | Function::Min | Function::Max) && cursor.eat('_') {
+        } else if base.is_none()
+            && matches!(function, Function::LogBare | Function::Min | Function::Max)
+            && cursor.eat('_')
+        {
             base = Some(argument(cursor)?);
         } else {
             break;
@@ -435,7 +439,8 @@ fn product_of(word: &str) -> Expr {
 fn ends_in_function(word: &str) -> Option<(&str, Function)> {
     ["sin", "cos", "tan", "log", "ln", "cot", "sec", "csc"].iter().find_map(|name| {
         let head = word.strip_suffix(name)?;
-        (!head.is_empty() && head.len() <= 2).then(|| names::function(name).map(|function| (head, function)))?
+        (!head.is_empty() && head.len() <= 2)
+            .then(|| names::function(name).map(|function| (head, function)))?
     })
 }
 
@@ -443,14 +448,48 @@ fn ends_in_function(word: &str) -> Option<(&str, Function)> {
 fn is_english(word: &str) -> bool {
     matches!(
         word,
-        "is" | "if" | "no" | "No" | "NO" | "the" | "The" | "for" | "and" | "or" | "not" | "yes" | "Yes" | "YES"
-            | "are" | "any" | "all" | "of" | "to" | "then" | "with" | "true" | "True" | "by" | "per" | "be" | "at"
-            | "it" | "was" | "as" | "so" | "has" | "from" | "where" | "mod" | "on" | "an"
+        "is" | "if"
+            | "no"
+            | "No"
+            | "NO"
+            | "the"
+            | "The"
+            | "for"
+            | "and"
+            | "or"
+            | "not"
+            | "yes"
+            | "Yes"
+            | "YES"
+            | "are"
+            | "any"
+            | "all"
+            | "of"
+            | "to"
+            | "then"
+            | "with"
+            | "true"
+            | "True"
+            | "by"
+            | "per"
+            | "be"
+            | "at"
+            | "it"
+            | "was"
+            | "as"
+            | "so"
+            | "has"
+            | "from"
+            | "where"
+            | "mod"
+            | "on"
+            | "an"
     )
 }
 
 fn based_word(cursor: &mut Cursor<'_, '_>) -> Result<Option<Expr>, Fault> {
-    let upper = matches!(cursor.peek(), Some(Kind::Word(word)) if word.bytes().all(|b| b.is_ascii_uppercase()));
+    let upper =
+        matches!(cursor.peek(), Some(Kind::Word(word)) if word.bytes().all(|b| b.is_ascii_uppercase()));
     let followed = matches!(cursor.peek_at(1), Some(Kind::Digits(_) | Kind::Mark('_')));
     if !(upper && followed) {
         return Ok(None);
@@ -481,7 +520,8 @@ fn call(cursor: &mut Cursor<'_, '_>, name: &str) -> Result<Expr, Fault> {
     if !always && !simple {
         return Ok(symbol);
     }
-    let arguments = split(inner, ',').into_iter().map(|part| inside(cursor, part)).collect::<Result<_, _>>()?;
+    let arguments =
+        split(inner, ',').into_iter().map(|part| inside(cursor, part)).collect::<Result<_, _>>()?;
     *cursor = ahead;
     Ok(Expr::Apply(full.clone(), arguments))
 }
@@ -521,7 +561,9 @@ fn spelling(tokens: &[Token<'_>]) -> String {
     let mut out = String::new();
     for token in tokens {
         match token.kind {
-            Kind::Digits(text) | Kind::Grouped(text) | Kind::Word(text) | Kind::Text(text) => out.push_str(text),
+            Kind::Digits(text) | Kind::Grouped(text) | Kind::Word(text) | Kind::Text(text) => {
+                out.push_str(text)
+            }
             Kind::Command(name) => {
                 out.push('\\');
                 out.push_str(name);
@@ -549,7 +591,8 @@ fn matrix(cursor: &mut Cursor<'_, '_>, name: &str) -> Result<Expr, Fault> {
         if row.is_empty() {
             continue; // a final `\\`
         }
-        let entries = split(row, '&').into_iter().map(|entry| inside(cursor, entry)).collect::<Result<Vec<_>, _>>()?;
+        let entries =
+            split(row, '&').into_iter().map(|entry| inside(cursor, entry)).collect::<Result<Vec<_>, _>>()?;
         rows.push(entries);
     }
     let width = rows.first().map_or(0, Vec::len);

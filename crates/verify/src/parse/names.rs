@@ -52,7 +52,22 @@ pub(super) fn is_prefix(function: Function) -> bool {
     use Function::*;
     matches!(
         function,
-        Sin | Cos | Tan | Cot | Sec | Csc | Arcsin | Arccos | Arctan | Arccot | Sinh | Cosh | Tanh | Ln | LogBare | Log | Exp
+        Sin | Cos
+            | Tan
+            | Cot
+            | Sec
+            | Csc
+            | Arcsin
+            | Arccos
+            | Arctan
+            | Arccot
+            | Sinh
+            | Cosh
+            | Tanh
+            | Ln
+            | LogBare
+            | Log
+            | Exp
     )
 }
 

@@ -79,12 +79,16 @@ fn exact(whole: &str, part: &str) -> Result<Rational, Fault> {
 fn repeating(cursor: &mut Cursor<'_, '_>, whole: &str, part: Option<&str>) -> Result<Option<Expr>, Fault> {
     let mut ahead = cursor.clone();
     let (fixed, block) = match (part, ahead.peek()) {
-        (None, Some(Kind::Mark('.'))) if ahead.peek_at(1) == Some(Kind::Command("overline")) => {
+        (None, Some(Kind::Mark('.')))
+            if matches!(ahead.peek_at(1), Some(Kind::Command("overline" | "dot"))) =>
+        {
             ahead.next();
             ("", overlined(&mut ahead))
         }
-        (Some(part), Some(Kind::Command("overline"))) => (part, overlined(&mut ahead)),
-        (Some(part), Some(Kind::Mark('('))) if !ahead.spaced(0) => (part, ahead.group().and_then(only_digits)),
+        (Some(part), Some(Kind::Command("overline" | "dot"))) => (part, overlined(&mut ahead)),
+        (Some(part), Some(Kind::Mark('('))) if !ahead.spaced(0) => {
+            (part, ahead.group().and_then(only_digits))
+        }
         (Some(part), Some(Kind::Command("dots") | Kind::Mark('.'))) => {
             let dots = ahead.clone();
             while matches!(ahead.peek(), Some(Kind::Command("dots") | Kind::Mark('.'))) {
@@ -130,7 +134,8 @@ fn period(part: &str) -> Option<(&str, &str)> {
         (0..part.len()).find_map(|start| {
             let tail = part.get(start..)?;
             let block = tail.get(..len)?;
-            let whole = tail.len() >= len * times && tail.bytes().zip(block.bytes().cycle()).all(|(a, b)| a == b);
+            let whole =
+                tail.len() >= len * times && tail.bytes().zip(block.bytes().cycle()).all(|(a, b)| a == b);
             whole.then_some((&part[..start], block))
         })
     })
@@ -191,7 +196,9 @@ fn scientific(cursor: &mut Cursor<'_, '_>, value: Expr) -> Result<Expr, Fault> {
         Expr::Number(value) if negative => Expr::Number(value / power),
         Expr::Number(value) => Expr::Number(value * power),
         Expr::Decimal(value, places) if negative => Expr::Decimal(value / power, places + exponent as u32),
-        Expr::Decimal(value, places) if places > exponent as u32 => Expr::Decimal(value * power, places - exponent as u32),
+        Expr::Decimal(value, places) if places > exponent as u32 => {
+            Expr::Decimal(value * power, places - exponent as u32)
+        }
         Expr::Decimal(value, _) => Expr::Number(value * power),
         other => other,
     })
@@ -249,7 +256,11 @@ pub(super) fn base(tokens: &[Token<'_>]) -> Option<u32> {
     let digits = |token: &Token<'_>| matches!(token.kind, Kind::Digits(_) | Kind::Word(_) | Kind::Text(_));
     let (first, rest) = tokens[..at].split_first()?;
     let numeral = rest.iter().all(digits) && (digits(first) || sign(first) && !rest.is_empty());
-    let base = if tokens.len() == at + 2 || tokens.len() == at + 4 { subscript(&mut Cursor::new(&tokens[at + 1..])) } else { None };
+    let base = if tokens.len() == at + 2 || tokens.len() == at + 4 {
+        subscript(&mut Cursor::new(&tokens[at + 1..]))
+    } else {
+        None
+    };
     base.filter(|_| numeral)
 }
 

@@ -23,6 +23,9 @@ impl Structure<'_> {
         if let Some(inner) = grouped(tokens) {
             return self.answer(inner);
         }
+        if let Some(rows) = rows(tokens) {
+            return self.answer(&rows);
+        }
         if let Some(choice) = self.choice(tokens)? {
             return Ok(choice);
         }
@@ -60,7 +63,9 @@ impl Structure<'_> {
     }
 
     fn text(&self, tokens: Tokens<'_, '_>) -> Result<Answer, Fault> {
-        let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else { return Err(Fault::Unexpected) };
+        let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else {
+            return Err(Fault::Unexpected);
+        };
         let source = self.source.get(first.start..last.end).unwrap_or("");
         words::text(source).map(Answer::Text).ok_or(Fault::Unexpected)
     }
@@ -85,12 +90,8 @@ impl Structure<'_> {
             }
         }
         sides.push(&tokens[start..]);
-        // "= 5", "\approx 5"; all such signs at once, however many there are
-        let opens = |(side, sign): &(&&[Token], &Sign)| bare(side).is_empty() && matches!(sign, Sign::Equal | Sign::Near);
-        let opening = sides.iter().zip(&signs).take_while(opens).count();
-        if opening > 0 {
-            let rest: usize = sides[opening..].iter().map(|side| side.len() + 1).sum();
-            return self.answer(&tokens[tokens.len() + 1 - rest..]);
+        if sides.iter().any(|side| bare(side).is_empty()) {
+            return Err(Fault::Unexpected);
         }
         let sides = sides.into_iter().map(|side| self.labelled(side)).collect::<Result<Vec<_>, _>>()?;
         Ok(Answer::Relation(Relation { sides, signs }))
@@ -182,7 +183,10 @@ impl Structure<'_> {
         if let Some(at) = top(inner, |kind| matches!(kind, Kind::Mark('|' | ':')))
             && at <= 3
             && let Ok(condition) = self.answer(&inner[at + 1..])
-            && matches!(condition, Answer::Relation(_) | Answer::Member(..) | Answer::Intersection(_) | Answer::Union(_))
+            && matches!(
+                condition,
+                Answer::Relation(_) | Answer::Member(..) | Answer::Intersection(_) | Answer::Union(_)
+            )
         {
             return Ok(condition);
         }
@@ -276,7 +280,9 @@ fn gather(items: Vec<Answer>, joint: Joint) -> Answer {
 /// Inequalities and memberships restrict; equations state.
 fn is_condition(item: &Answer) -> bool {
     match item {
-        Answer::Relation(relation) => !relation.signs.iter().any(|sign| matches!(sign, Sign::Equal | Sign::Near)),
+        Answer::Relation(relation) => {
+            !relation.signs.iter().any(|sign| matches!(sign, Sign::Equal | Sign::Near))
+        }
         Answer::Member(..) => true,
         _ => false,
     }
@@ -294,9 +300,10 @@ pub(super) fn flat(items: Vec<Answer>) -> Vec<Answer> {
     out
 }
 
-/// Without the commas and dots that prose leaves at the ends.
+/// Without the commas and dots that prose leaves at the ends, and without "= " before a value.
 fn bare<'t, 'a>(mut tokens: Tokens<'t, 'a>) -> Tokens<'t, 'a> {
-    while let [Token { kind: Kind::Mark(',' | ';') | Kind::Row, .. }, rest @ ..] = tokens {
+    while let [Token { kind: Kind::Mark(',' | ';' | '=' | '≈' | ':') | Kind::Row, .. }, rest @ ..] = tokens
+    {
         tokens = rest;
     }
     while let [rest @ .., Token { kind: Kind::Mark(',' | ';' | '.' | ':') | Kind::Row, .. }] = tokens {
@@ -308,9 +315,34 @@ fn bare<'t, 'a>(mut tokens: Tokens<'t, 'a>) -> Tokens<'t, 'a> {
     tokens
 }
 
+/// The rows of a system as a list.
+fn rows<'a>(tokens: Tokens<'_, 'a>) -> Option<Vec<Token<'a>>> {
+    let Kind::Begin(
+        "cases" | "aligned" | "align*" | "align" | "gathered" | "split" | "equation" | "equation*",
+    ) = tokens.first()?.kind
+    else {
+        return None;
+    };
+    if partner(tokens) != Some(tokens.len() - 1) {
+        return None;
+    }
+    let inner = &tokens[1..tokens.len() - 1];
+    let mut depth = 0;
+    let kept = inner.iter().filter_map(|token| {
+        depth += step(token.kind);
+        match token.kind {
+            Kind::Row if depth == 0 => Some(Token { kind: Kind::Mark(','), ..*token }),
+            Kind::Mark('&') if depth == 0 => None,
+            _ => Some(*token),
+        }
+    });
+    Some(kept.collect())
+}
+
 /// The inside of one pair of braces around everything.
 fn grouped<'t, 'a>(tokens: Tokens<'t, 'a>) -> Option<Tokens<'t, 'a>> {
-    let braces = matches!(tokens.first()?.kind, Kind::Mark('{')) && matches!(tokens.last()?.kind, Kind::Mark('}'));
+    let braces =
+        matches!(tokens.first()?.kind, Kind::Mark('{')) && matches!(tokens.last()?.kind, Kind::Mark('}'));
     (braces && partner(tokens) == Some(tokens.len() - 1)).then(|| &tokens[1..tokens.len() - 1])
 }
 
@@ -370,9 +402,12 @@ fn between_brackets(tokens: Tokens<'_, '_>, at: usize) -> bool {
 fn difference(tokens: Tokens<'_, '_>) -> Option<usize> {
     let at = top(tokens, |kind| kind == Kind::Mark('∖') || kind == Kind::Mark('\\'));
     at.or_else(|| match tokens {
-        [Token { kind: Kind::Command("reals"), .. }, Token { kind: Kind::Mark('-' | '/'), .. }, Token { kind: Kind::Mark('⦃'), .. }, ..] => {
-            Some(1)
-        }
+        [
+            Token { kind: Kind::Command("reals"), .. },
+            Token { kind: Kind::Mark('-' | '/'), .. },
+            Token { kind: Kind::Mark('⦃'), .. },
+            ..,
+        ] => Some(1),
         _ => None,
     })
     .filter(|&at| at > 0)
@@ -386,4 +421,3 @@ fn bracket(mark: char) -> Option<Bracket> {
         _ => return None,
     })
 }
-

@@ -9,7 +9,9 @@ pub(super) fn read(tokens: &[Token<'_>]) -> Option<Answer> {
     let fields = fields(clock)?;
     let seconds = match fields[..] {
         [hours, minutes] if hours < 100 && minutes < 60 => hours * 3600 + minutes * 60,
-        [hours, minutes, seconds] if hours < 100 && minutes < 60 && seconds < 60 => hours * 3600 + minutes * 60 + seconds,
+        [hours, minutes, seconds] if hours < 100 && minutes < 60 && seconds < 60 => {
+            hours * 3600 + minutes * 60 + seconds
+        }
         _ => return None,
     };
     let time = Answer::Time(seconds, half);

@@ -56,7 +56,8 @@ pub(super) fn closes(mark: char) -> bool {
 
 /// Splits a text into tokens.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, ParseError> {
-    let mut reader = Reader { text, at: 0, spaced: false, environments: 0, out: Vec::with_capacity(text.len().min(64)) };
+    let mut reader =
+        Reader { text, at: 0, spaced: false, environments: 0, out: Vec::with_capacity(text.len().min(64)) };
     while reader.at < text.len() {
         reader.step()?;
     }
@@ -129,9 +130,12 @@ impl<'a> Reader<'a> {
         let len = rest.find(|c: char| !plain(c)).unwrap_or(rest.len());
         let word = &rest[..len];
         // "1orW(x)": nothing else can follow a value so closely.
-        let after_value = self.out.last().is_some_and(|t| matches!(t.kind, Digits(_) | Mark(')' | ']' | '}')));
+        let after_value =
+            self.out.last().is_some_and(|t| matches!(t.kind, Digits(_) | Mark(')' | ']' | '}')));
         for (name, kind) in [("and", And), ("or", Or)] {
-            if word.eq_ignore_ascii_case(name) || after_value && word.starts_with(name) && word.len() == name.len() + 1 {
+            if word.eq_ignore_ascii_case(name)
+                || after_value && word.starts_with(name) && word.len() == name.len() + 1
+            {
                 return self.push(kind, name.len());
             }
         }
@@ -170,11 +174,6 @@ impl<'a> Reader<'a> {
         if let Some((top, bottom)) = vulgar(c) {
             return self.push(Vulgar(top, bottom), len);
         }
-        if let Some(power) = superscript(c) {
-            // The power gets no width of its own; the digit takes the character.
-            self.push(Mark('^'), 0);
-            return self.push(Digits(power), len);
-        }
         let mark = match c {
             '−' | '–' | '—' | '－' => '-',
             '×' | '·' | '∗' | '⋅' | '•' | '✕' => '*',
@@ -205,7 +204,10 @@ impl<'a> Reader<'a> {
         let rest = self.rest();
         let letters = rest[1..].bytes().take_while(u8::is_ascii_alphabetic).count();
         // Escaped once too often: `\\\\frac` outside a matrix.
-        if self.environments == 0 && rest[1..].starts_with('\\') && rest[2..].starts_with(|c: char| c.is_ascii_alphabetic()) {
+        if self.environments == 0
+            && rest[1..].starts_with('\\')
+            && rest[2..].starts_with(|c: char| c.is_ascii_alphabetic())
+        {
             self.at += 1;
             return Ok(());
         }
@@ -216,11 +218,12 @@ impl<'a> Reader<'a> {
         let name = &rest[1..=letters];
         let len = letters + 1;
         match name {
-            "text" | "mbox" | "textbf" | "textnormal" | "textit" | "textrm" | "mathrm" | "rm" | "operatorname"
-            | "textsf" | "hbox" | "bf" => return self.text(name, len),
+            "text" | "mbox" | "textbf" | "textnormal" | "textit" | "textrm" | "mathrm" | "rm"
+            | "operatorname" | "textsf" | "hbox" | "bf" => return self.text(name, len),
             "mathbb" | "Bbb" | "mathbf" => return Ok(self.double_struck(len)),
             "begin" | "end" => return self.environment(name == "begin", len),
-            "hspace" | "vspace" | "phantom" | "hphantom" | "vphantom" | "label" | "tag" | "color" | "textcolor" => {
+            "hspace" | "vspace" | "color" | "textcolor" | "phantom" | "hphantom" | "vphantom" | "label"
+            | "tag" => {
                 let argument = argument(&rest[len..]);
                 self.skip(len + argument);
             }
@@ -273,13 +276,18 @@ impl<'a> Reader<'a> {
             "" => self.skip(total),
             "and" | "AND" => self.push(And, total),
             "or" | "OR" => self.push(Or, total),
-            _ if super::names::function(trimmed).is_some() && !self.after_number() => self.push(Command(trimmed), total),
+            _ if super::names::function(trimmed).is_some() && !self.after_number() => {
+                self.push(Command(trimmed), total)
+            }
+            _ if self.after_number() && super::unit::is_known(trimmed) => self.push(Text(trimmed), total),
             _ if letters && trimmed.chars().count() > 1
                 || letters && super::unit::is_single(trimmed) && name != "textbf" && self.after_number() =>
             {
                 self.push(Text(trimmed), total)
             }
-            _ if trimmed.chars().any(|c| c.is_alphabetic()) && trimmed.len() > 3 => self.push(Text(trimmed), total),
+            _ if trimmed.chars().any(|c| c.is_alphabetic()) && trimmed.len() > 3 => {
+                self.push(Text(trimmed), total)
+            }
             // `\text{A}`, `\textbf{(C)}`, `\mathrm{e}`: as if it stood there bare.
             _ => {
                 self.at += open + 1;
@@ -298,7 +306,10 @@ impl<'a> Reader<'a> {
     }
 
     fn after_number(&self) -> bool {
-        matches!(self.out.last().map(|t| t.kind), Some(Digits(_) | Mark('}' | ')') | Command("pi") | Vulgar(..)))
+        matches!(
+            self.out.last().map(|t| t.kind),
+            Some(Digits(_) | Mark('}' | ')') | Command("pi") | Vulgar(..))
+        )
     }
 
     fn double_struck(&mut self, len: usize) {
@@ -363,13 +374,69 @@ fn argument(text: &str) -> usize {
 fn is_layout(name: &str) -> bool {
     matches!(
         name,
-        "big" | "Big" | "bigg" | "Bigg" | "bigl" | "bigr" | "Bigl" | "Bigr" | "biggl" | "biggr" | "Biggl" | "Biggr"
-            | "displaystyle" | "textstyle" | "scriptstyle" | "limits" | "nolimits" | "quad" | "qquad" | "hfill"
-            | "hline" | "thinspace" | "medspace" | "thickspace" | "negthinspace" | "enspace" | "middle" | "mathbf"
-            | "mathit" | "mathsf" | "mathcal" | "mathtt" | "boldsymbol" | "bm" | "vec" | "underline" | "displaylimits"
-            | "therefore" | "boxed" | "fbox" | "mathstrut" | "it" | "bold" | "widehat" | "overrightarrow" | "mathop"
-            | "noindent" | "ensuremath" | "vphantom" | "nobreak" | "allowbreak" | "break" | "newline" | "par"
-            | "small" | "normalsize" | "large" | "Large" | "LARGE" | "huge" | "Huge" | "bfseries"
+        "big"
+            | "Big"
+            | "bigg"
+            | "Bigg"
+            | "bigl"
+            | "bigr"
+            | "Bigl"
+            | "Bigr"
+            | "biggl"
+            | "biggr"
+            | "Biggl"
+            | "Biggr"
+            | "displaystyle"
+            | "textstyle"
+            | "scriptstyle"
+            | "limits"
+            | "nolimits"
+            | "quad"
+            | "qquad"
+            | "hfill"
+            | "hline"
+            | "thinspace"
+            | "medspace"
+            | "thickspace"
+            | "negthinspace"
+            | "enspace"
+            | "middle"
+            | "mathbf"
+            | "mathit"
+            | "mathsf"
+            | "mathcal"
+            | "mathtt"
+            | "boldsymbol"
+            | "bm"
+            | "vec"
+            | "underline"
+            | "displaylimits"
+            | "therefore"
+            | "boxed"
+            | "fbox"
+            | "mathstrut"
+            | "it"
+            | "bold"
+            | "widehat"
+            | "overrightarrow"
+            | "mathop"
+            | "large"
+            | "Large"
+            | "LARGE"
+            | "huge"
+            | "Huge"
+            | "normalsize"
+            | "small"
+            | "scriptsize"
+            | "noindent"
+            | "ensuremath"
+            | "vphantom"
+            | "nobreak"
+            | "allowbreak"
+            | "break"
+            | "newline"
+            | "par"
+            | "bfseries"
     )
 }
 
@@ -475,22 +542,6 @@ fn vulgar(c: char) -> Option<(u8, u8)> {
         '⅐' => (1, 7),
         '⅑' => (1, 9),
         '⅒' => (1, 10),
-        _ => return None,
-    })
-}
-
-fn superscript(c: char) -> Option<&'static str> {
-    Some(match c {
-        '⁰' => "0",
-        '¹' => "1",
-        '²' => "2",
-        '³' => "3",
-        '⁴' => "4",
-        '⁵' => "5",
-        '⁶' => "6",
-        '⁷' => "7",
-        '⁸' => "8",
-        '⁹' => "9",
         _ => return None,
     })
 }

@@ -67,25 +67,53 @@ fn is_value(text: &str) -> bool {
 fn is_unit_word(word: &str, token: &Token<'_>, previous: Option<Kind<'_>>) -> bool {
     let after_value = matches!(
         previous,
-        Some(Kind::Digits(_) | Kind::Grouped(_) | Kind::Mark('}' | ')' | '/' | '°' | '^') | Kind::Vulgar(..) | Kind::Word(_) | Kind::Text(_) | Kind::Command("pi"))
+        Some(
+            Kind::Digits(_)
+                | Kind::Grouped(_)
+                | Kind::Mark('}' | ')' | '/' | '°' | '^')
+                | Kind::Vulgar(..)
+                | Kind::Word(_)
+                | Kind::Text(_)
+                | Kind::Command("pi")
+        )
     );
     if !after_value || super::names::function(word).is_some() || super::names::constant(word).is_some() {
         return false;
     }
-    if matches!(word, "choose" | "mod" | "or" | "and" | "is" | "if" | "to" | "sqrt" | "remainder" | "plus" | "minus" | "times" | "not" | "factorial" | "over") {
+    if matches!(
+        word,
+        "choose"
+            | "mod"
+            | "or"
+            | "and"
+            | "is"
+            | "if"
+            | "to"
+            | "sqrt"
+            | "remainder"
+            | "plus"
+            | "minus"
+            | "times"
+            | "not"
+            | "factorial"
+            | "over"
+    ) {
         return false;
     }
     let known = find(word).is_some() && word.chars().count() > 1;
     let long = word.chars().count() >= 3 && token.spaced && !is_variables(word);
     // "miles in a day"; "2 a" is a product.
-    let between = matches!(previous, Some(Kind::Word(_) | Kind::Text(_))) && matches!(word, "in" | "a" | "an" | "the");
+    let between =
+        matches!(previous, Some(Kind::Word(_) | Kind::Text(_))) && matches!(word, "in" | "a" | "an" | "the");
     let link = (matches!(word, "per" | "of") || between) && token.spaced;
     known || long || link || word.chars().count() >= 5
 }
 
 /// Short runs of typical variables are a product: `2 xyz`.
 fn is_variables(word: &str) -> bool {
-    word.chars().count() <= 4 && word.chars().all(|c| "abcdnmkpqrstuvwxyz".contains(c)) && !word.contains("ar")
+    word.chars().count() <= 4
+        && word.chars().all(|c| "abcdnmkpqrstuvwxyz".contains(c))
+        && !word.contains("ar")
         && find(word).is_none()
         && !word.chars().any(|c| "aeiou".contains(c) && word.len() > 3)
 }
@@ -93,6 +121,11 @@ fn is_variables(word: &str) -> bool {
 /// Is this one letter a unit when it stands in `\text{}` or `\mathrm{}` behind a number?
 pub(super) fn is_single(word: &str) -> bool {
     matches!(word, "m" | "s" | "g" | "h" | "L" | "l" | "N" | "J" | "W" | "V" | "K" | "C" | "F" | "A")
+}
+
+/// Has the unit a known size?
+pub(super) fn is_known(phrase: &str) -> bool {
+    matches!(read(phrase), Unit::Known { .. })
 }
 
 /// What a unit phrase measures.

@@ -132,7 +132,9 @@ fn counted(value: Expr, unit: Option<Unit>) -> (Expr, Option<Unit>) {
 fn congruence<'t, 'a>(tokens: &'t [Token<'a>], source: &str) -> (&'t [Token<'a>], Option<Unit>) {
     let is_mod = |t: &Token<'_>| matches!(t.kind, Kind::Command("pmod" | "bmod" | "mod") | Kind::Word("mod"));
     let Some(at) = tokens.iter().position(is_mod) else { return (tokens, None) };
-    let open = at > 0 && tokens[at - 1].kind == Kind::Mark('(') && tokens.last().is_some_and(|t| t.kind == Kind::Mark(')'));
+    let open = at > 0
+        && tokens[at - 1].kind == Kind::Mark('(')
+        && tokens.last().is_some_and(|t| t.kind == Kind::Mark(')'));
     let (head, last) = (if open { at - 1 } else { at }, tokens[tokens.len() - 1].end);
     let modulus = source.get(tokens[at].end..last).unwrap_or("");
     let modulus: String = modulus.chars().filter(|c| c.is_alphanumeric() || "+-*^".contains(*c)).collect();

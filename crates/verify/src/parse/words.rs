@@ -27,13 +27,27 @@ pub(super) fn text(source: &str) -> Option<String> {
     }
     let words: Vec<&str> = out.split_whitespace().collect();
     let text = words.join(" ");
-    let text = text.trim_matches(|c: char| matches!(c, '.' | ',' | ';' | ':' | '!' | '?' | '\'') || c.is_whitespace());
+    let text = text
+        .trim_matches(|c: char| matches!(c, '.' | ',' | ';' | ':' | '!' | '?' | '\'') || c.is_whitespace());
     let text = text.strip_prefix("the ").unwrap_or(text);
     text.chars().any(char::is_alphanumeric).then(|| text.to_owned())
 }
 
 fn is_font(name: &str) -> bool {
-    matches!(name, "text" | "mbox" | "textbf" | "textit" | "textrm" | "textnormal" | "mathrm" | "mathbf" | "rm" | "bf" | "operatorname")
+    matches!(
+        name,
+        "text"
+            | "mbox"
+            | "textbf"
+            | "textit"
+            | "textrm"
+            | "textnormal"
+            | "mathrm"
+            | "mathbf"
+            | "rm"
+            | "bf"
+            | "operatorname"
+    )
 }
 
 /// Is the whole text words and nothing else? Its letters are then no product of variables.

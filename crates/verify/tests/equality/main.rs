@@ -15,7 +15,11 @@ fn judge(rows: &[(&str, &str)], expected: Verdict) -> Vec<String> {
             let report = equal_with(gold, answer, &Options::default());
             let read = |side: Option<&parallel_r1_verify::answer::Answer>| side.map(ToString::to_string);
             (report.verdict != expected).then(|| {
-                format!("{gold} / {answer}\n    {report}: {:?} / {:?}", read(report.gold.as_ref()), read(report.answer.as_ref()))
+                format!(
+                    "{gold} / {answer}\n    {report}: {:?} / {:?}",
+                    read(report.gold.as_ref()),
+                    read(report.answer.as_ref())
+                )
             })
         })
         .collect()

@@ -211,8 +211,14 @@ const ROWS: &[(&str, &str)] = &[
     ("(0.5, 1)", "(\\frac12, 1.0)"),
     ("\\begin{pmatrix}1\\\\2\\end{pmatrix}", "\\begin{bmatrix} 1 \\\\ 2 \\end{bmatrix}"),
     ("\\begin{pmatrix}1\\\\2\\end{pmatrix}", "(1,2)"),
-    ("\\begin{pmatrix} -1/2 & 0 \\\\ 0 & 1\\end{pmatrix}", "-\\frac12\\begin{pmatrix} 1 & 0 \\\\ 0 & -2\\end{pmatrix}"),
-    ("\\begin{pmatrix}6 & 8 \\\\ 10 & 12\\end{pmatrix}", "\\begin{pmatrix}1 & 2 \\\\ 3 & 4\\end{pmatrix} + \\begin{pmatrix}5 & 6 \\\\ 7 & 8\\end{pmatrix}"),
+    (
+        "\\begin{pmatrix} -1/2 & 0 \\\\ 0 & 1\\end{pmatrix}",
+        "-\\frac12\\begin{pmatrix} 1 & 0 \\\\ 0 & -2\\end{pmatrix}",
+    ),
+    (
+        "\\begin{pmatrix}6 & 8 \\\\ 10 & 12\\end{pmatrix}",
+        "\\begin{pmatrix}1 & 2 \\\\ 3 & 4\\end{pmatrix} + \\begin{pmatrix}5 & 6 \\\\ 7 & 8\\end{pmatrix}",
+    ),
     ("\\begin{pmatrix}7 & 10 \\\\ 15 & 22\\end{pmatrix}", "\\begin{pmatrix}1 & 2 \\\\ 3 & 4\\end{pmatrix}^2"),
     ("-2", "\\begin{vmatrix}1 & 2 \\\\ 3 & 4\\end{vmatrix}"),
     ("\\left(\\begin{array}{cc}1&0\\\\0&1\\end{array}\\right)", "\\begin{pmatrix}1&0\\\\0&1\\end{pmatrix}"),

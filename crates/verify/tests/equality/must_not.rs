@@ -292,11 +292,23 @@ fn what_is_too_large_is_undecided() {
     let digits = "9".repeat(5000);
     let nested = format!("{}1{}", "\\sqrt{".repeat(500), "}".repeat(500));
     let powers = "x^".repeat(2000) + "x";
-    for text in
-        ["9^{9^{9^9}}", "10^{10^9}", "2^{10^{12}}", "(10^9)!", "10^{-10^9}", "1e999999", "((9!)!)!", "\\binom{10^9}{10^8}", &braces, &digits, &nested, &powers]
-    {
+    for text in [
+        "9^{9^{9^9}}",
+        "10^{10^9}",
+        "2^{10^{12}}",
+        "(10^9)!",
+        "10^{-10^9}",
+        "1e999999",
+        "((9!)!)!",
+        "\\binom{10^9}{10^8}",
+        &braces,
+        &digits,
+        &nested,
+        &powers,
+    ] {
         for (gold, answer) in [("5", text), (text, "5"), (text, text)] {
-            let report = parallel_r1_verify::equal_with(gold, answer, &parallel_r1_verify::Options::default());
+            let report =
+                parallel_r1_verify::equal_with(gold, answer, &parallel_r1_verify::Options::default());
             let shown: String = text.chars().take(40).collect();
             assert_eq!(report.verdict, Verdict::Undecided, "{shown}: {report}");
         }

@@ -17,7 +17,8 @@ fn expression() -> impl Strategy<Value = String> {
     leaf.prop_recursive(3, 12, 3, |inner| {
         prop_oneof![
             (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("{a} + {b}")),
-            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("\\left({a}\\right) \\cdot \\left({b}\\right)")),
+            (inner.clone(), inner.clone())
+                .prop_map(|(a, b)| format!("\\left({a}\\right) \\cdot \\left({b}\\right)")),
             (inner.clone(), 1u32..5).prop_map(|(a, n)| format!("\\left({a}\\right)^{{{n}}}")),
             (inner.clone(), 2u32..30).prop_map(|(a, b)| format!("\\frac{{{a}}}{{{b}}}")),
             inner.prop_map(|a| format!("\\sin\\left({a}\\right)")),
