@@ -535,8 +535,7 @@ fn the_embedded_model_teaches_itself_countdown() {
     while !stopped.go(&teacher, Limits::default(), 9).unwrap().complete {}
     assert_eq!(run.bytes(), stopped.bytes());
 
-    let mut pupil = Pretrained::embedded(&Device::Cpu).unwrap();
-    pupil.add_tags(1).unwrap();
+    let pupil = Pretrained::embedded(&Device::Cpu).unwrap().with_tags(1).unwrap();
     let controls = pupil.controls().unwrap();
     for row in load_demonstrations(&run.file("data.jsonl"), None).unwrap() {
         sequence(&row, &pupil, &controls, Some(Structure::PathWindow)).unwrap();
