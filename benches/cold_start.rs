@@ -2,8 +2,8 @@
 //!
 //!     cargo bench --workspace --bench cold_start [-- ROWS]
 //!
-//! The rows are synthetic: demonstrations of several shapes and lengths, one in ten with a fault, one in ten a copy of an
-//! earlier one. Memory is what Linux says; elsewhere it isn't printed.
+//! The rows are synthetic: demonstrations of several shapes and lengths, one in ten with a fault, one in twenty a copy
+//! of an earlier one, one in twenty such a copy with one word more. Memory is what Linux says; elsewhere it isn't printed.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -59,9 +59,11 @@ fn peak_mib() -> Option<usize> {
 fn write(path: &Path, rows: usize) -> Result<(), Box<dyn Error>> {
     let mut file = BufWriter::new(File::create(path)?);
     for row in 0..rows as u64 {
-        // One row in ten says what an earlier one says.
-        let content = if row % 10 == 9 { row / 2 } else { row };
-        let (problem, answer, response) = demonstration(content);
+        let copy = row % 10 == 9;
+        let (problem, answer, mut response) = demonstration(if copy { row - 7 } else { row });
+        if copy && row % 20 == 9 {
+            response += " Indeed.";
+        }
         let line = serde_json::json!({"id": format!("row-{row}"), "problem": problem, "answer": answer, "response": response});
         writeln!(file, "{line}")?;
     }

@@ -4,9 +4,12 @@ import json
 
 import datasets
 import harness
+import pyarrow
 import pyarrow.parquet
 import transformers
 import trl
+
+datasets.disable_progress_bars()
 
 TEXT = "Let $a,\\ b$\n\n\\[a^2 < 3\\] \u00a0\u2603 \U0001d4b3"
 BLOCK = "<Parallel><Path>1 + 1 = 2</Path><Path>two</Path></Parallel>\n<Summary>2</Summary>"
@@ -42,12 +45,16 @@ def rows_are_read(folder):
 
 
 def rows_are_written(folder):
-    """And the other way: what pyarrow and datasets write comes back."""
-    table = datasets.Dataset.from_list(ROWS)
-    table.to_parquet(str(folder / "theirs.parquet"))
-    harness.command("data", "convert", folder / "theirs.parquet", folder / "back.jsonl")
-    back = [filled(json.loads(line)) for line in (folder / "back.jsonl").read_text().splitlines()]
-    harness.equal("a file of datasets is read", back, ROWS, "equal")
+    """And the other way: what pyarrow writes comes back."""
+    # pyarrow takes the columns from the first row.
+    names = list(dict.fromkeys(name for row in ROWS for name in row))
+    table = pyarrow.Table.from_pylist([{name: row.get(name) for name in names} for row in ROWS])
+    for compression in ["snappy", "zstd"]:
+        theirs, back = folder / f"{compression}.parquet", folder / "back.jsonl"
+        pyarrow.parquet.write_table(table, theirs, compression=compression)
+        harness.command("data", "convert", theirs, back)
+        read = [json.loads(line) for line in back.read_text().splitlines()]
+        harness.equal(f"a file of pyarrow is read ({compression})", read, ROWS, "equal")
 
 
 def chats_are_read(folder):
@@ -67,17 +74,16 @@ def a_step_is_taken(folder):
     base = harness.copied("llama", folder)
     tokenizer = transformers.AutoTokenizer.from_pretrained(base)
     tokenizer.chat_template = (
-        "{% for m in messages %}{% if m['role'] == 'assistant' %}{% generation %}{{ m['content'] }}{% endgeneration %}"
+        "{% for m in messages %}{% if m['role'] == 'assistant' %}{% generation %}{{ m['content'] + eos_token }}{% endgeneration %}"
         "{% else %}{{ m['content'] + '\\n' }}{% endif %}{% endfor %}"
     )
-    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token or tokenizer.convert_ids_to_tokens(0)
+    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
     data = datasets.load_dataset(
         "parquet", data_files=str(written(folder, "sft.parquet", "messages")), split="train", cache_dir=str(folder / "sft")
     ).select_columns(["messages"])
     settings = trl.SFTConfig(
         output_dir=str(folder / "out"), max_steps=1, per_device_train_batch_size=2, assistant_only_loss=True,
         max_length=64, use_cpu=True, bf16=False, report_to=[], save_strategy="no", disable_tqdm=True,
-        gradient_checkpointing=False, eos_token=tokenizer.eos_token or tokenizer.pad_token,
     )
     trainer = trl.SFTTrainer(model=harness.opened(base), args=settings, train_dataset=data, processing_class=tokenizer)
     loss = trainer.train().training_loss

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::super::stream::in_order;
 use super::{Answer, CheckOptions, Fault, FaultKind, Inspection, inspect, mend};
-use crate::data::{Demonstration, RESPONSES, Result, Row, Rows, demonstration};
+use crate::data::{Demonstration, RESPONSES, Result, Row, Rows, asked, demonstration};
 
 /// Examples kept of each kind.
 const EXAMPLES: usize = 3;
@@ -76,7 +76,7 @@ impl Report {
 pub fn check_file(path: &Path, response_field: Option<&str>, options: &CheckOptions) -> Result<Report> {
     let mut report = Report::default();
     let check = |row: Row| {
-        let Demonstration { problem, response } = demonstration(&row, response_field)?;
+        let Demonstration { problem, response } = read(&row, response_field)?;
         let prompt = prompt(&row);
         let answer = Answer { prompt: prompt.as_deref(), ..Answer::new(&problem, &response) };
         Ok((inspect(&answer, options), problem.id))
@@ -101,7 +101,7 @@ fn clean(
     response_field: Option<&str>,
     options: &CheckOptions,
 ) -> Result<Option<Map<String, Value>>> {
-    let Demonstration { problem, response } = demonstration(&row, response_field)?;
+    let Demonstration { problem, response } = read(&row, response_field)?;
     let prompt = prompt(&row);
     let mended = mend(&Answer { prompt: prompt.as_deref(), ..Answer::new(&problem, &response) }, options);
     if mended.inspection.faults.iter().any(|fault| !fault.kind.is_warning()) {
@@ -115,6 +115,16 @@ fn clean(
         mended.repairs.iter().map(|repair| serde_json::json!({"kind": repair.kind, "at": repair.at}));
     row.fields.insert("repairs".to_owned(), repairs.collect());
     Ok(Some(row.fields))
+}
+
+/// A row as [`demonstration`] reads it, except that a blank response is a fault to be named, not an error.
+fn read(row: &Row, response_field: Option<&str>) -> Result<Demonstration> {
+    let fields = response_field.map_or(RESPONSES.to_vec(), |field| vec![field]);
+    let first = fields.into_iter().find_map(|field| row.get(field)).and_then(Value::as_str);
+    match first.filter(|text| text.trim().is_empty()) {
+        Some(blank) => Ok(Demonstration { problem: asked(row)?, response: blank.to_owned() }),
+        None => demonstration(row, response_field),
+    }
 }
 
 /// Writes a repaired response where it was read.
@@ -182,9 +192,12 @@ mod tests {
             serde_json::json!({"id": "c", "problem": "?", "answer": "4", "response": good}),
             serde_json::json!({"id": "d", "answer": "3", "messages": [
                 {"role": "user", "content": "?"}, {"role": "assistant", "content": good.replacen("</Path>", "", 1)}]}),
+            serde_json::json!({"id": "e", "problem": "?", "answer": "3", "response": " "}),
         ];
         std::fs::write(&path, rows.iter().map(|row| format!("{row}\n")).collect::<String>()).unwrap();
         let options = CheckOptions::default();
+        let report = check_file(&path, None, &options).unwrap();
+        assert_eq!((report.rows, &report.faults[&FaultKind::TooShort][..]), (5, &["e".to_owned()][..]));
         let clean: Vec<Value> =
             clean_rows(&path, None, &options).unwrap().map(|row| row.unwrap().into()).collect();
         assert_eq!(clean.len(), 3);
