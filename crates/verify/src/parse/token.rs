@@ -220,7 +220,10 @@ impl<'a> Reader<'a> {
         match name {
             "text" | "mbox" | "textbf" | "textnormal" | "textit" | "textrm" | "mathrm" | "rm"
             | "operatorname" | "textsf" | "hbox" | "bf" => return self.text(name, len),
-            "mathbb" | "Bbb" | "mathbf" => return Ok(self.double_struck(len)),
+            "mathbb" | "Bbb" | "mathbf" => {
+                self.double_struck(len);
+                return Ok(());
+            }
             "begin" | "end" => return self.environment(name == "begin", len),
             "hspace" | "vspace" | "color" | "textcolor" | "phantom" | "hphantom" | "vphantom" | "label"
             | "tag" => {
