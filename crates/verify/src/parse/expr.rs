@@ -2,7 +2,7 @@
 
 use super::cursor::{Cursor, step};
 use super::token::{Kind, Token};
-use super::{Fault, names, number};
+use super::{Fault, ParseError, names, number};
 use crate::answer::{Constant, Expr, Function, Rational};
 
 /// Reads all tokens as one expression.
@@ -40,6 +40,10 @@ fn sum(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
     })
 }
 
+/// Operators that nest what stands before them may follow each other so often.
+const MAX_REPEATS: usize = 8;
+const TOO_MANY: Fault = Fault::Fatal(ParseError::TooLarge { what: "operators in a row", limit: MAX_REPEATS });
+
 /// Any number of signs; says whether they make a minus.
 fn sign(cursor: &mut Cursor<'_, '_>) -> bool {
     let mut negative = false;
@@ -54,6 +58,7 @@ fn sign(cursor: &mut Cursor<'_, '_>) -> bool {
 
 fn product(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
     let mut value = power(cursor)?;
+    let mut choices = 0;
     loop {
         if cursor.eat('*') {
             value = value.times(signed(cursor)?);
@@ -61,6 +66,10 @@ fn product(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
             value = value.over(signed(cursor)?).ok_or(Fault::Unexpected)?;
         } else if matches!(cursor.peek(), Some(Kind::Word("choose"))) || choose(cursor) {
             cursor.next();
+            choices += 1;
+            if choices > MAX_REPEATS {
+                return Err(TOO_MANY);
+            }
             value = Expr::Function(Function::Binomial, vec![value, power(cursor)?]);
         } else if starts_factor(cursor) {
             value = value.times(power(cursor)?);
@@ -101,14 +110,12 @@ fn power(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
 }
 
 fn raised(cursor: &mut Cursor<'_, '_>, base: Expr) -> Result<Expr, Fault> {
-    if degrees(cursor) {
-        return raised(cursor, base.times(Expr::Constant(Constant::Degree)));
-    }
+    let base = if degrees(cursor) { base.times(Expr::Constant(Constant::Degree)) } else { base };
     if !cursor.eat('^') {
         return Ok(base);
     }
     let exponent = exponent(cursor)?;
-    Ok(factorials(cursor, base.power(exponent)))
+    factorials(cursor, base.power(exponent))
 }
 
 /// `°`, `^\circ`, `^{\circ}`.
@@ -158,7 +165,11 @@ fn braced(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
 
 /// The inside of a group: `{n \choose k}` and `{a \over b}` are infix.
 fn over(cursor: &Cursor<'_, '_>, inner: &[Token<'_>]) -> Result<Expr, Fault> {
-    let infix = inner.iter().position(|token| matches!(token.kind, Kind::Command("choose" | "over")));
+    let mut depth = 0;
+    let infix = inner.iter().position(|token| {
+        depth += step(token.kind);
+        depth == 0 && matches!(token.kind, Kind::Command("choose" | "over"))
+    });
     let Some(at) = infix else { return inside(cursor, inner) };
     let (top, bottom) = (inside(cursor, &inner[..at])?, inside(cursor, &inner[at + 1..])?);
     if inner[at].kind == Kind::Command("over") {
@@ -169,11 +180,14 @@ fn over(cursor: &Cursor<'_, '_>, inner: &[Token<'_>]) -> Result<Expr, Fault> {
 
 fn postfix(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
     let value = atom(cursor)?;
-    Ok(factorials(cursor, value))
+    factorials(cursor, value)
 }
 
-fn factorials(cursor: &mut Cursor<'_, '_>, mut value: Expr) -> Expr {
-    while cursor.eat('!') {
+fn factorials(cursor: &mut Cursor<'_, '_>, mut value: Expr) -> Result<Expr, Fault> {
+    for _ in 0..MAX_REPEATS {
+        if !cursor.eat('!') {
+            return Ok(value);
+        }
         let double = cursor.is('!') && !cursor.spaced(0);
         if double {
             cursor.next();
@@ -181,7 +195,7 @@ fn factorials(cursor: &mut Cursor<'_, '_>, mut value: Expr) -> Expr {
         let function = if double { Function::DoubleFactorial } else { Function::Factorial };
         value = Expr::Function(function, vec![value]);
     }
-    value
+    if cursor.is('!') { Err(TOO_MANY) } else { Ok(value) }
 }
 
 fn atom(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
@@ -309,6 +323,7 @@ fn applied(cursor: &mut Cursor<'_, '_>, function: Function) -> Result<Expr, Faul
             let exponent = exponent(cursor)?;
             match names::inverse(function).filter(|_| exponent == Expr::integer(-1)) {
                 Some(inverse) => function = inverse,
+                None if exponents.len() == MAX_REPEATS => return Err(TOO_MANY),
                 None => exponents.push(exponent),
             }
         } else if base.is_none()
@@ -406,7 +421,7 @@ fn letters(cursor: &mut Cursor<'_, '_>, word: &str) -> Result<Expr, Fault> {
     if head.is_empty() {
         return Ok(last);
     }
-    let last = factorials(cursor, last);
+    let last = factorials(cursor, last)?;
     let last = raised(cursor, last)?;
     Ok(product_of(head).times(last))
 }

@@ -29,6 +29,10 @@ impl Structure<'_> {
         if let Some(choice) = self.choice(tokens)? {
             return Ok(choice);
         }
+        self.list_or_item(tokens)
+    }
+
+    fn list_or_item(&self, tokens: Tokens<'_, '_>) -> Result<Answer, Fault> {
         let (parts, joint) = items(tokens);
         match parts[..] {
             [] => Err(Fault::Unexpected),
@@ -71,6 +75,9 @@ impl Structure<'_> {
     }
 
     fn member(&self, tokens: Tokens<'_, '_>, at: usize) -> Result<Answer, Fault> {
+        if top(&tokens[at + 1..], |kind| matches!(kind, Kind::Mark('∈' | '∉'))).is_some() {
+            return Err(Fault::Unexpected);
+        }
         let inside = tokens[at].kind == Kind::Mark('∈');
         let element = expr::whole(bare(&tokens[..at]))?;
         Ok(Answer::Member(element, inside, Box::new(self.answer(&tokens[at + 1..])?)))
@@ -123,7 +130,11 @@ impl Structure<'_> {
             }
         }
         if let Some(at) = difference(tokens) {
-            let (whole, part) = (self.side(&tokens[..at])?, self.side(&tokens[at + 1..])?);
+            let part = &tokens[at + 1..];
+            if difference(part).is_some() {
+                return Err(Fault::Unexpected); // without brackets it is not clear what goes first
+            }
+            let (whole, part) = (self.side(&tokens[..at])?, self.side(part)?);
             return Ok(Answer::Without(Box::new(whole), Box::new(part)));
         }
         if let Some(time) = time::read(tokens) {
@@ -210,7 +221,7 @@ impl Structure<'_> {
         if matches!(rest[0].kind, Kind::Mark('=' | '+' | '-' | '*' | '/' | '^' | '∪' | ',')) {
             return Ok(None);
         }
-        Ok(Some(Answer::Choice(letter, Box::new(self.answer(rest)?))))
+        Ok(Some(Answer::Choice(letter, Box::new(self.list_or_item(bare(rest))?))))
     }
 
     /// A number or expression with currency and unit; several of them if there is `\pm`.
