@@ -97,15 +97,20 @@ pub fn asked(row: &Row) -> Result<Problem> {
     describe(row, statement(row)?, answer(row)?.unwrap_or_default())
 }
 
-/// The problem's text: `problem` (normalised rows, MATH, AMC, AIME), `question` (GSM8K), `prompt`
-/// (collections for reinforcement learning) or `messages` (chats).
+/// The problem's text: `problem` (normalised rows, MATH, AMC, AIME), `question` (GSM8K), `messages`
+/// (chats) or `prompt` (collections for reinforcement learning).
 fn statement(row: &Row) -> Result<&str> {
     for field in ["problem", "question"] {
         if let Some(text) = row.text(field)? {
             return Ok(text);
         }
     }
-    let asked = competition::statement(row)?.or(messages::last(row, "messages", "user")?);
+    // Before `prompt`, which stands beside a chat with what was once put around the problem.
+    let asked = messages::last(row, "messages", "user")?;
+    let asked = match asked {
+        Some(asked) => Some(asked),
+        None => competition::statement(row)?,
+    };
     asked.ok_or_else(|| row.missing(&["problem", "question", "prompt", "messages"]))
 }
 

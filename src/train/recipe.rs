@@ -488,7 +488,8 @@ mod tests {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("recipes");
         let mut count = 0;
         for family in std::fs::read_dir(folder).unwrap().flatten().filter(|e| e.path().is_dir()) {
-            for file in std::fs::read_dir(family.path()).unwrap().flatten() {
+            let files = std::fs::read_dir(family.path()).unwrap().flatten();
+            for file in files.filter(|file| file.path().extension().is_some_and(|e| e == "toml")) {
                 let text = std::fs::read_to_string(file.path()).unwrap();
                 let name = file.path().display().to_string();
                 Recipe::parse(&name, &text, &[], &family.path()).unwrap_or_else(|e| panic!("{e}"));
