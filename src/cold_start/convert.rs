@@ -132,7 +132,7 @@ const SAID: [&str; 9] =
 fn with_rest(mut fields: Map<String, Value>, row: &Row, options: &ConvertOptions) -> Map<String, Value> {
     let named = options.response_field.as_deref();
     let response = named.or_else(|| RESPONSES.into_iter().find(|field| row.get(field).is_some()));
-    let prompt_is_said = row.get("problem").or(row.get("question")).is_none();
+    let prompt_is_said = ["problem", "question", "messages"].iter().all(|field| row.get(field).is_none());
     for (name, value) in &row.fields {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
         let said = SAID.into_iter().chain(response).any(is)

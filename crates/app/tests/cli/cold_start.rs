@@ -126,6 +126,7 @@ fn what_cold_start_lacks_is_said() {
     let known = folder.path().join("known.jsonl");
     let row = r#"{"problem": "Which number do we get, if 12 is doubled once by us", "answer": "24"}"#;
     std::fs::write(&known, row).unwrap();
+    server.with(|state| state.asked.clear());
     let mut run_it = run(&ask);
     run_it
         .arg("--against")
