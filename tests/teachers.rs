@@ -240,7 +240,7 @@ fn each_planted_fault_gets_its_name() {
         (
             "near_duplicate_paths",
             Box::new(move |n| {
-                first_path(n).0 + &first_path(n).0.split("<Parallel>\n").nth(1).unwrap() + &first_path(n).2
+                first_path(n).0 + first_path(n).0.split("<Parallel>\n").nth(1).unwrap() + &first_path(n).2
             }),
         ),
         (
@@ -319,7 +319,8 @@ fn an_interrupted_run_ends_in_the_same_bytes_and_pays_for_nothing_twice() {
 fn no_budget_is_overrun_and_more_of_it_goes_on() {
     let (problems, settings) = (problem_set(10), settings("bare", Shape::Parallel, 1));
     let none = Limits::default();
-    let cases: [(Limits, fn(&Spent) -> f64, f64); 3] = [
+    type Case = (Limits, fn(&Spent) -> f64, f64);
+    let cases: [Case; 3] = [
         (Limits { requests: Some(4), ..none }, |spent| spent.requests as f64, 4.0),
         (
             Limits { tokens: Some(1200), ..none },

@@ -17,7 +17,7 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    ColdStart(cold_start::Args),
+    ColdStart(Box<cold_start::Args>),
     Check(check::Args),
     Convert(convert::Args),
     Stats(stats::Args),
