@@ -113,7 +113,13 @@ pub enum GenerateError {
     Engine(#[from] EngineError),
     /// The model failed.
     #[error(transparent)]
-    Model(#[from] ModelError),
+    Model(Box<ModelError>),
+}
+
+impl From<ModelError> for GenerateError {
+    fn from(error: ModelError) -> Self {
+        Self::Model(error.into())
+    }
 }
 
 impl GenerateError {

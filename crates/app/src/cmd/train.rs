@@ -164,7 +164,10 @@ struct Watch {
 impl Sink for Watch {
     fn begin(&mut self, stage: &StageId, first: usize) -> Result<()> {
         self.progress.steps(&format!("{} / {}", stage.arm, stage.name), first, stage.steps);
-        self.records.iter_mut().try_for_each(|sink| sink.begin(stage, first))
+        for sink in &mut self.records {
+            sink.begin(stage, first)?;
+        }
+        Ok(())
     }
 
     fn step(&mut self, metrics: &StepMetrics) -> Result<()> {
@@ -172,7 +175,10 @@ impl Sink for Watch {
         if metrics.step == metrics.steps {
             self.progress.end();
         }
-        self.records.iter_mut().try_for_each(|sink| sink.step(metrics))
+        for sink in &mut self.records {
+            sink.step(metrics)?;
+        }
+        Ok(())
     }
 
     fn message(&mut self, text: &str) {
