@@ -103,7 +103,7 @@ fn root(base: &Rational, degree: u32) -> Option<Rational> {
         return Some(base.clone());
     }
     let negative = base.sign() == Sign::Negative;
-    if negative && degree % 2 == 0 || degree > 64 {
+    if negative && degree.is_multiple_of(2) || degree > 64 {
         return None;
     }
     let top = integer_root(&base.numerator().clone().unsigned_abs(), degree)?;
@@ -187,7 +187,7 @@ fn lcm(all: &[IBig], fuel: &mut Fuel) -> Judged<Option<UBig>> {
         }
         fuel.burn(1 + ((total.bit_len() + value.bit_len()) as u64 / 64).pow(2) / 256)?;
         let common = (&total).gcd(&value);
-        total = total * (value / common);
+        total *= value / common;
     }
     Ok(Some(total))
 }

@@ -222,7 +222,7 @@ impl<'f> Calculator<'f> {
         if a.err == EXACT
             && b.err == EXACT
             && mid.exponent() >= 0
-            && (magnitude(&mid) as i64) < self.precision
+            && magnitude(&mid) < self.precision
             && a.mid.exponent() >= 0
             && b.mid.exponent() >= 0
         {

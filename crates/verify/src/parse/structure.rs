@@ -270,7 +270,7 @@ fn items<'t, 'a>(tokens: Tokens<'t, 'a>) -> (Vec<Tokens<'t, 'a>>, Joint) {
 
 /// The meaning of several items side by side.
 fn gather(items: Vec<Answer>, joint: Joint) -> Answer {
-    if items.iter().all(|item| is_condition(item)) {
+    if items.iter().all(is_condition) {
         return if joint == Joint::Or { Answer::Union(items) } else { Answer::Intersection(items) };
     }
     // n = 2, 3, 4
@@ -412,7 +412,7 @@ fn between_brackets(tokens: Tokens<'_, '_>, at: usize) -> bool {
 /// Where `A \setminus B` or `\mathbb{R} - \{0\}` splits.
 fn difference(tokens: Tokens<'_, '_>) -> Option<usize> {
     let at = top(tokens, |kind| kind == Kind::Mark('∖') || kind == Kind::Mark('\\'));
-    at.or_else(|| match tokens {
+    at.or(match tokens {
         [
             Token { kind: Kind::Command("reals"), .. },
             Token { kind: Kind::Mark('-' | '/'), .. },
