@@ -1,8 +1,17 @@
 //! Are two answers equal?
 //!
 //! Dispatch by what the two are; each kind has its module, whose head says what is accepted and why.
+//! Exact values come first, then normal forms, then values in high precision with their error bounds.
 //! Order counts in tuples, points and intervals, not in lists, sets and unions. A list without brackets
 //! stands for a tuple if the order is the same.
+//!
+//! Equality is symmetric but for what problems and golds leave unsaid:
+//! - A gold equation asks for the equation; a prediction may state a value as one (`relation.rs`).
+//! - An inequality as prediction may be refused for an interval by [`Options::relation_for_set`]; a gold
+//!   inequality always allows the interval.
+//!
+//! It is not transitive, so votes compare with the first of a class: `50\%` is 50 and 1/2, and `1,22`
+//! is a list and a decimal.
 
 mod complex;
 mod decimal;

@@ -7,12 +7,16 @@
 //! answer has both. Time is linear in the text; nothing is computed here, but numbers that could not be
 //! computed later, such as `9^{9^{9^9}}`, are refused at once.
 
+mod apply;
 mod cursor;
 mod expr;
+mod matrix;
 mod names;
 mod number;
 mod size;
+mod spelling;
 mod structure;
+mod symbol;
 mod time;
 mod token;
 mod unicode;

@@ -1,6 +1,9 @@
 //! Expressions: sums of products of powers of atoms, with implicit products.
 
+use super::apply::applied;
 use super::cursor::{Cursor, step};
+use super::matrix::matrix;
+use super::symbol::{is_product, letter, letters, subscripted};
 use super::token::{Kind, Token};
 use super::{Fault, ParseError, names, number};
 use crate::answer::{Constant, Expr, Function, Rational};
@@ -15,7 +18,7 @@ fn all(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
     if cursor.done() { Ok(value) } else { Err(Fault::Unexpected) }
 }
 
-fn inside(cursor: &Cursor<'_, '_>, tokens: &[Token<'_>]) -> Result<Expr, Fault> {
+pub(super) fn inside(cursor: &Cursor<'_, '_>, tokens: &[Token<'_>]) -> Result<Expr, Fault> {
     cursor.within(tokens).deeper(all)
 }
 
@@ -41,11 +44,12 @@ fn sum(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
 }
 
 /// Operators that nest what stands before them may follow each other so often.
-const MAX_REPEATS: usize = 8;
-const TOO_MANY: Fault = Fault::Fatal(ParseError::TooLarge { what: "operators in a row", limit: MAX_REPEATS });
+pub(super) const MAX_REPEATS: usize = 8;
+pub(super) const TOO_MANY: Fault =
+    Fault::Fatal(ParseError::TooLarge { what: "operators in a row", limit: MAX_REPEATS });
 
 /// Any number of signs; says whether they make a minus.
-fn sign(cursor: &mut Cursor<'_, '_>) -> bool {
+pub(super) fn sign(cursor: &mut Cursor<'_, '_>) -> bool {
     let mut negative = false;
     loop {
         if cursor.eat('-') {
@@ -56,7 +60,7 @@ fn sign(cursor: &mut Cursor<'_, '_>) -> bool {
     }
 }
 
-fn product(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
+pub(super) fn product(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
     let mut value = power(cursor)?;
     let mut choices = 0;
     loop {
@@ -83,14 +87,14 @@ fn choose(cursor: &Cursor<'_, '_>) -> bool {
     cursor.peek() == Some(Kind::Command("choose"))
 }
 
-fn signed(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
+pub(super) fn signed(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
     let negative = sign(cursor);
     let value = power(cursor)?;
     Ok(if negative { value.negated() } else { value })
 }
 
 /// May what is ahead be a factor without a product sign before it? Two numbers side by side may not.
-fn starts_factor(cursor: &Cursor<'_, '_>) -> bool {
+pub(super) fn starts_factor(cursor: &Cursor<'_, '_>) -> bool {
     match cursor.peek() {
         Some(Kind::Word(word)) => word != "choose" && word != "mod",
         Some(Kind::Root | Kind::Begin(_)) => true,
@@ -102,14 +106,14 @@ fn starts_factor(cursor: &Cursor<'_, '_>) -> bool {
     }
 }
 
-fn power(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
+pub(super) fn power(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
     cursor.deeper(|cursor| {
         let base = postfix(cursor)?;
         raised(cursor, base)
     })
 }
 
-fn raised(cursor: &mut Cursor<'_, '_>, base: Expr) -> Result<Expr, Fault> {
+pub(super) fn raised(cursor: &mut Cursor<'_, '_>, base: Expr) -> Result<Expr, Fault> {
     let base = if degrees(cursor) { base.times(Expr::Constant(Constant::Degree)) } else { base };
     if !cursor.eat('^') {
         return Ok(base);
@@ -143,7 +147,7 @@ fn degrees(cursor: &mut Cursor<'_, '_>) -> bool {
     found
 }
 
-fn exponent(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
+pub(super) fn exponent(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
     let negative = sign(cursor);
     let value = match cursor.peek() {
         Some(Kind::Mark('{')) => braced(cursor)?,
@@ -183,7 +187,7 @@ fn postfix(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
     factorials(cursor, value)
 }
 
-fn factorials(cursor: &mut Cursor<'_, '_>, mut value: Expr) -> Result<Expr, Fault> {
+pub(super) fn factorials(cursor: &mut Cursor<'_, '_>, mut value: Expr) -> Result<Expr, Fault> {
     for _ in 0..MAX_REPEATS {
         if !cursor.eat('!') {
             return Ok(value);
@@ -198,7 +202,7 @@ fn factorials(cursor: &mut Cursor<'_, '_>, mut value: Expr) -> Result<Expr, Faul
     if cursor.is('!') { Err(TOO_MANY) } else { Ok(value) }
 }
 
-fn atom(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
+pub(super) fn atom(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
     match cursor.peek().ok_or(Fault::Unexpected)? {
         Kind::Digits(_) | Kind::Grouped(_) | Kind::Mark('.') | Kind::Text(_) => number::read(cursor),
         Kind::Vulgar(top, bottom) => {
@@ -280,7 +284,7 @@ pub(super) fn fraction(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
 }
 
 /// An argument of a command: a group, one digit, or one atom.
-fn argument(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
+pub(super) fn argument(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
     match cursor.peek() {
         Some(Kind::Mark('{')) => braced(cursor),
         Some(Kind::Digits(_)) => {
@@ -312,68 +316,6 @@ fn root(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
     radicand.root(degree).ok_or(Fault::Unexpected)
 }
 
-/// A known function with its exponent, base and arguments.
-fn applied(cursor: &mut Cursor<'_, '_>, function: Function) -> Result<Expr, Fault> {
-    let mut function = function;
-    let mut exponents = Vec::new();
-    let mut base = None;
-    loop {
-        if cursor.is('^') && !matches!(cursor.peek_at(1), Some(Kind::Command("circ"))) {
-            cursor.next();
-            let exponent = exponent(cursor)?;
-            match names::inverse(function).filter(|_| exponent == Expr::integer(-1)) {
-                Some(inverse) => function = inverse,
-                None if exponents.len() == MAX_REPEATS => return Err(TOO_MANY),
-                None => exponents.push(exponent),
-            }
-        } else if base.is_none()
-            && matches!(function, Function::LogBare | Function::Min | Function::Max)
-            && cursor.eat('_')
-        {
-            base = Some(argument(cursor)?);
-        } else {
-            break;
-        }
-    }
-    let mut arguments = arguments(cursor, function)?;
-    if let (Function::LogBare, Some(base)) = (function, base) {
-        function = Function::Log;
-        arguments.insert(0, base);
-    }
-    let value = Expr::Function(function, arguments);
-    let value = exponents.into_iter().fold(value, Expr::power);
-    Ok(value)
-}
-
-fn arguments(cursor: &mut Cursor<'_, '_>, function: Function) -> Result<Vec<Expr>, Fault> {
-    if matches!(cursor.peek(), Some(Kind::Mark('(' | '[' | '⦃'))) {
-        let inner = cursor.group().ok_or(Fault::Unexpected)?;
-        return split(inner, ',').into_iter().map(|part| inside(cursor, part)).collect();
-    }
-    if !names::is_prefix(function) {
-        return Ok(vec![argument(cursor)?]);
-    }
-    // `\sin 5x \cos x`: the argument ends before the next function, sum or quotient sign.
-    let negative = sign(cursor);
-    let mut value = power(cursor)?;
-    loop {
-        let next_function = match cursor.peek() {
-            Some(Kind::Command(name) | Kind::Word(name)) => names::function(name).is_some(),
-            Some(Kind::Mark('(' | '[')) => true,
-            _ => false,
-        };
-        if next_function || !starts_factor(cursor) {
-            break;
-        }
-        value = value.times(power(cursor)?);
-    }
-    if cursor.is('/') && matches!(cursor.peek_at(1), Some(Kind::Digits(_))) {
-        cursor.next();
-        value = value.over(power(cursor)?).ok_or(Fault::Unexpected)?;
-    }
-    Ok(vec![if negative { value.negated() } else { value }])
-}
-
 /// Splits at a mark on the upper level.
 pub(super) fn split<'t, 'a>(tokens: &'t [Token<'a>], mark: char) -> Vec<&'t [Token<'a>]> {
     let mut depth = 0;
@@ -383,257 +325,4 @@ pub(super) fn split<'t, 'a>(tokens: &'t [Token<'a>], mark: char) -> Vec<&'t [Tok
             depth == 0 && token.kind == Kind::Mark(mark)
         })
         .collect()
-}
-
-/// A run of letters: a name, or the product of its letters.
-fn letters(cursor: &mut Cursor<'_, '_>, word: &str) -> Result<Expr, Fault> {
-    if let Some(value) = based_word(cursor)? {
-        return Ok(value);
-    }
-    cursor.next();
-    if let Some(function) = names::function(word) {
-        return applied(cursor, function);
-    }
-    if word == "sqrt" || word == "cbrt" {
-        let degree = Expr::integer(if word == "sqrt" { 2 } else { 3 });
-        return cursor.deeper(atom)?.root(degree).ok_or(Fault::Unexpected);
-    }
-    if let Some(constant) = names::constant(word) {
-        return Ok(Expr::Constant(constant));
-    }
-    let count = word.chars().count();
-    if count > 1
-        && let Some((head, function)) = ends_in_function(word)
-    {
-        let value = product_of(head);
-        return Ok(value.times(applied(cursor, function)?));
-    }
-    if count > MAX_PRODUCT || is_english(word) {
-        return Err(Fault::Unexpected);
-    }
-    let last = word.chars().next_back().map_or(0, char::len_utf8);
-    let (head, last) = word.split_at(word.len() - last);
-    let last = match names::constant(last) {
-        Some(constant) if !cursor.is('_') => Expr::Constant(constant),
-        _ => call(cursor, last)?,
-    };
-    // `xy^2`: the power is of the last letter.
-    if head.is_empty() {
-        return Ok(last);
-    }
-    let last = factorials(cursor, last)?;
-    let last = raised(cursor, last)?;
-    Ok(product_of(head).times(last))
-}
-
-/// Are these letters several variables?
-fn is_product(word: &str) -> bool {
-    word.len() > 1 && names::function(word).is_none() && names::constant(word).is_none() && word != "sqrt"
-}
-
-/// The next letter of a run.
-fn letter(cursor: &mut Cursor<'_, '_>) -> Result<Expr, Fault> {
-    cursor.letter().map(product_of).ok_or(Fault::Unexpected)
-}
-
-/// Longer runs of letters are words.
-const MAX_PRODUCT: usize = 4;
-
-fn product_of(word: &str) -> Expr {
-    let letter = |c: char| match names::constant(c.encode_utf8(&mut [0; 4])) {
-        Some(constant) => Expr::Constant(constant),
-        None => Expr::Symbol(c.to_string()),
-    };
-    let mut factors: Vec<Expr> = word.chars().map(letter).collect();
-    match factors.len() {
-        1 => factors.remove(0),
-        _ => Expr::Product(factors),
-    }
-}
-
-fn ends_in_function(word: &str) -> Option<(&str, Function)> {
-    ["sin", "cos", "tan", "log", "ln", "cot", "sec", "csc"].iter().find_map(|name| {
-        let head = word.strip_suffix(name)?;
-        (!head.is_empty() && head.len() <= 2)
-            .then(|| names::function(name).map(|function| (head, function)))?
-    })
-}
-
-/// Short words that stand for no product of variables.
-fn is_english(word: &str) -> bool {
-    matches!(
-        word,
-        "is" | "if"
-            | "no"
-            | "No"
-            | "NO"
-            | "the"
-            | "The"
-            | "for"
-            | "and"
-            | "or"
-            | "not"
-            | "yes"
-            | "Yes"
-            | "YES"
-            | "are"
-            | "any"
-            | "all"
-            | "of"
-            | "to"
-            | "then"
-            | "with"
-            | "true"
-            | "True"
-            | "by"
-            | "per"
-            | "be"
-            | "at"
-            | "it"
-            | "was"
-            | "as"
-            | "so"
-            | "has"
-            | "from"
-            | "where"
-            | "mod"
-            | "on"
-            | "an"
-    )
-}
-
-fn based_word(cursor: &mut Cursor<'_, '_>) -> Result<Option<Expr>, Fault> {
-    let upper =
-        matches!(cursor.peek(), Some(Kind::Word(word)) if word.bytes().all(|b| b.is_ascii_uppercase()));
-    let followed = matches!(cursor.peek_at(1), Some(Kind::Digits(_) | Kind::Mark('_')));
-    if !(upper && followed) {
-        return Ok(None);
-    }
-    let mut ahead = cursor.clone();
-    match number::read(&mut ahead) {
-        Ok(value) => {
-            *cursor = ahead;
-            Ok(Some(value))
-        }
-        Err(Fault::Unexpected) => Ok(None),
-        Err(fault) => Err(fault),
-    }
-}
-
-/// A variable with its subscript and primes; or a function applied, `f(x)`.
-fn call(cursor: &mut Cursor<'_, '_>, name: &str) -> Result<Expr, Fault> {
-    let symbol = subscripted(cursor, name.to_owned());
-    let Expr::Symbol(full) = &symbol else { return Ok(symbol) };
-    if !cursor.is('(') || cursor.spaced(0) && !matches!(name, "f" | "g" | "h") {
-        return Ok(symbol);
-    }
-    let always = matches!(name, "f" | "g" | "h" | "F" | "G" | "H" | "W") || full.contains('\'');
-    let mut ahead = cursor.clone();
-    let Some(inner) = ahead.group() else { return Ok(symbol) };
-    let simple = matches!(name, "P" | "Q" | "T" | "p" | "q" | "N" | "V")
-        && matches!(inner, [Token { kind: Kind::Word(_) | Kind::Digits(_), .. }]);
-    if !always && !simple {
-        return Ok(symbol);
-    }
-    let arguments =
-        split(inner, ',').into_iter().map(|part| inside(cursor, part)).collect::<Result<_, _>>()?;
-    *cursor = ahead;
-    Ok(Expr::Apply(full.clone(), arguments))
-}
-
-fn subscripted(cursor: &mut Cursor<'_, '_>, mut name: String) -> Expr {
-    loop {
-        if cursor.is('_') {
-            let mut ahead = cursor.clone();
-            ahead.next();
-            let subscript = match ahead.peek() {
-                Some(Kind::Mark('{')) => ahead.group().map(spelling),
-                Some(Kind::Digits(_)) => ahead.digit().map(str::to_owned),
-                Some(Kind::Word(word)) if word.chars().count() == 1 => {
-                    ahead.next();
-                    Some(word.to_owned())
-                }
-                Some(kind) => {
-                    ahead.next();
-                    Some(spelling(&[Token { kind, spaced: false, start: 0, end: 0 }]))
-                }
-                None => None,
-            };
-            let Some(subscript) = subscript else { return Expr::Symbol(name) };
-            *cursor = ahead;
-            name = format!("{name}_{subscript}");
-        } else if cursor.is('\'') {
-            cursor.next();
-            name.push('\'');
-        } else {
-            return Expr::Symbol(name);
-        }
-    }
-}
-
-/// Tokens as one spelling, for names.
-fn spelling(tokens: &[Token<'_>]) -> String {
-    let mut out = String::new();
-    for token in tokens {
-        match token.kind {
-            Kind::Digits(text) | Kind::Grouped(text) | Kind::Word(text) | Kind::Text(text) => {
-                out.push_str(text)
-            }
-            Kind::Command(name) => {
-                out.push('\\');
-                out.push_str(name);
-            }
-            Kind::Mark('{' | '}') => {}
-            Kind::Mark(c) => out.push(c),
-            _ => out.push('?'),
-        }
-    }
-    out
-}
-
-fn matrix(cursor: &mut Cursor<'_, '_>, name: &str) -> Result<Expr, Fault> {
-    let shape = name.trim_end_matches('*');
-    if !matches!(shape, "matrix" | "pmatrix" | "bmatrix" | "Bmatrix" | "vmatrix" | "smallmatrix" | "array") {
-        return Err(Fault::Unexpected);
-    }
-    let inner = cursor.group().ok_or(Fault::Unexpected)?;
-    let mut depth = 0;
-    let mut rows = Vec::new();
-    for row in inner.split(|token| {
-        depth += step(token.kind);
-        depth == 0 && token.kind == Kind::Row
-    }) {
-        if row.is_empty() {
-            continue; // a final `\\`
-        }
-        let entries =
-            split(row, '&').into_iter().map(|entry| inside(cursor, entry)).collect::<Result<Vec<_>, _>>()?;
-        rows.push(entries);
-    }
-    let width = rows.first().map_or(0, Vec::len);
-    if width == 0 || rows.iter().any(|row| row.len() != width) {
-        return Err(Fault::Unexpected);
-    }
-    let matrix = Expr::Matrix(rows);
-    let transposed = transpose(cursor);
-    let matrix = if transposed { Expr::Function(Function::Transpose, vec![matrix]) } else { matrix };
-    Ok(if shape == "vmatrix" { Expr::Function(Function::Determinant, vec![matrix]) } else { matrix })
-}
-
-/// `^T`, `^{\top}`.
-fn transpose(cursor: &mut Cursor<'_, '_>) -> bool {
-    let mut ahead = cursor.clone();
-    let is_t = |kind| matches!(kind, Kind::Word("T") | Kind::Command("top" | "intercal"));
-    let found = ahead.eat('^')
-        && if ahead.is('{') {
-            matches!(ahead.group(), Some([token]) if is_t(token.kind))
-        } else {
-            let found = ahead.peek().is_some_and(is_t);
-            ahead.next();
-            found
-        };
-    if found {
-        *cursor = ahead;
-    }
-    found
 }

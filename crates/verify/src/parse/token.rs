@@ -2,6 +2,7 @@
 //! what is layout vanishes.
 
 use super::ParseError;
+use super::spelling::{greek, is_layout, mark_of, synonym, vulgar};
 
 /// Deeper brackets are not read.
 const MAX_NESTING: usize = 64;
@@ -59,7 +60,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, ParseError> {
     let mut reader =
         Reader { text, at: 0, spaced: false, environments: 0, out: Vec::with_capacity(text.len().min(64)) };
     while reader.at < text.len() {
-        reader.step()?;
+        reader.step();
     }
     nesting(&reader.out)?;
     Ok(reader.out)
@@ -108,20 +109,19 @@ impl<'a> Reader<'a> {
         self.spaced = true;
     }
 
-    fn step(&mut self) -> Result<(), ParseError> {
+    fn step(&mut self) {
         let rest = self.rest();
-        let Some(first) = rest.chars().next() else { return Ok(()) };
+        let Some(first) = rest.chars().next() else { return };
         match first {
             '0'..='9' => {
                 let len = rest.bytes().take_while(u8::is_ascii_digit).count();
                 self.push(Digits(&rest[..len]), len);
             }
-            '\\' => self.command()?,
+            '\\' => self.command(),
             c if c.is_whitespace() || c == '~' || c == '\u{200b}' => self.skip(c.len_utf8()),
             c if c.is_alphabetic() && greek(c).is_none() => self.word(),
             c => self.mark(c),
         }
-        Ok(())
     }
 
     fn word(&mut self) {
@@ -200,7 +200,7 @@ impl<'a> Reader<'a> {
         self.push(Mark(mark), len);
     }
 
-    fn command(&mut self) -> Result<(), ParseError> {
+    fn command(&mut self) {
         let rest = self.rest();
         let letters = rest[1..].bytes().take_while(u8::is_ascii_alphabetic).count();
         // Escaped once too often: `\\\\frac` outside a matrix.
@@ -209,22 +209,19 @@ impl<'a> Reader<'a> {
             && rest[2..].starts_with(|c: char| c.is_ascii_alphabetic())
         {
             self.at += 1;
-            return Ok(());
+            return;
         }
         if letters == 0 {
             self.escaped(&rest[1..]);
-            return Ok(());
+            return;
         }
         let name = &rest[1..=letters];
         let len = letters + 1;
         match name {
             "text" | "mbox" | "textbf" | "textnormal" | "textit" | "textrm" | "mathrm" | "rm"
-            | "operatorname" | "textsf" | "hbox" | "bf" => return self.text(name, len),
-            "mathbb" | "Bbb" | "mathbf" => {
-                self.double_struck(len);
-                return Ok(());
-            }
-            "begin" | "end" => return self.environment(name == "begin", len),
+            | "operatorname" | "textsf" | "hbox" | "bf" => self.text(name, len),
+            "mathbb" | "Bbb" | "mathbf" => self.double_struck(len),
+            "begin" | "end" => self.environment(name == "begin", len),
             "hspace" | "vspace" | "color" | "textcolor" | "phantom" | "hphantom" | "vphantom" | "label"
             | "tag" => {
                 let argument = argument(&rest[len..]);
@@ -242,7 +239,6 @@ impl<'a> Reader<'a> {
                 None => self.push(Command(synonym(name)), len),
             },
         }
-        Ok(())
     }
 
     fn escaped(&mut self, after: &'a str) {
@@ -261,13 +257,13 @@ impl<'a> Reader<'a> {
     }
 
     /// `\text{..}`: letters that stand for values are read as such, connectives as connectives.
-    fn text(&mut self, name: &str, len: usize) -> Result<(), ParseError> {
+    fn text(&mut self, name: &str, len: usize) {
         let rest = self.rest();
         let after = rest[len..].trim_start();
         let open = rest.len() - after.len();
         if !after.starts_with('{') {
             self.skip(len); // `\bf 5`
-            return Ok(());
+            return;
         }
         let width = argument(after);
         let content = after[1..width.max(1)].strip_suffix('}').unwrap_or(&after[1..width]);
@@ -299,13 +295,12 @@ impl<'a> Reader<'a> {
                 let whole = self.text;
                 self.text = &whole[..end];
                 while self.at < end {
-                    self.step()?;
+                    self.step();
                 }
                 self.text = whole;
                 self.at = (end + 1).min(whole.len());
             }
         }
-        Ok(())
     }
 
     fn after_number(&self) -> bool {
@@ -335,18 +330,17 @@ impl<'a> Reader<'a> {
         self.push(Command(name), len + width);
     }
 
-    fn environment(&mut self, begin: bool, len: usize) -> Result<(), ParseError> {
+    fn environment(&mut self, begin: bool, len: usize) {
         let after = &self.rest()[len..];
         let width = argument(after);
         let name = after.get(1..width.saturating_sub(1)).unwrap_or("");
         self.environments = if begin { self.environments + 1 } else { self.environments.saturating_sub(1) };
         if !begin {
             self.push(End, len + width);
-            return Ok(());
+            return;
         }
         let columns = if name == "array" { argument(&after[width..]) } else { 0 };
         self.push(Begin(name), len + width + columns);
-        Ok(())
     }
 }
 
@@ -372,179 +366,4 @@ fn argument(text: &str) -> usize {
         }
     }
     text.len()
-}
-
-fn is_layout(name: &str) -> bool {
-    matches!(
-        name,
-        "big"
-            | "Big"
-            | "bigg"
-            | "Bigg"
-            | "bigl"
-            | "bigr"
-            | "Bigl"
-            | "Bigr"
-            | "biggl"
-            | "biggr"
-            | "Biggl"
-            | "Biggr"
-            | "displaystyle"
-            | "textstyle"
-            | "scriptstyle"
-            | "limits"
-            | "nolimits"
-            | "quad"
-            | "qquad"
-            | "hfill"
-            | "hline"
-            | "thinspace"
-            | "medspace"
-            | "thickspace"
-            | "negthinspace"
-            | "enspace"
-            | "middle"
-            | "mathbf"
-            | "mathit"
-            | "mathsf"
-            | "mathcal"
-            | "mathtt"
-            | "boldsymbol"
-            | "bm"
-            | "vec"
-            | "underline"
-            | "displaylimits"
-            | "therefore"
-            | "boxed"
-            | "fbox"
-            | "mathstrut"
-            | "it"
-            | "bold"
-            | "widehat"
-            | "overrightarrow"
-            | "mathop"
-            | "large"
-            | "Large"
-            | "LARGE"
-            | "huge"
-            | "Huge"
-            | "normalsize"
-            | "small"
-            | "scriptsize"
-            | "noindent"
-            | "ensuremath"
-            | "vphantom"
-            | "nobreak"
-            | "allowbreak"
-            | "break"
-            | "newline"
-            | "par"
-            | "bfseries"
-    )
-}
-
-fn mark_of(name: &str) -> Option<char> {
-    Some(match name {
-        "le" | "leq" | "leqslant" | "leqq" => '≤',
-        "ge" | "geq" | "geqslant" | "geqq" => '≥',
-        "ne" | "neq" | "not=" => '≠',
-        "lt" => '<',
-        "gt" => '>',
-        "approx" | "simeq" | "thickapprox" | "cong" | "doteq" => '≈',
-        "equiv" => '=',
-        "in" => '∈',
-        "notin" => '∉',
-        "cup" | "bigcup" => '∪',
-        "cap" | "bigcap" => '∩',
-        "setminus" | "backslash" | "smallsetminus" => '∖',
-        "pm" => '±',
-        "mp" => '∓',
-        "times" | "cdot" | "ast" | "bullet" | "star" => '*',
-        "div" => '/',
-        "infty" | "infin" => '∞',
-        "colon" => ':',
-        "lbrace" => '⦃',
-        "rbrace" => '⦄',
-        "lbrack" => '[',
-        "rbrack" => ']',
-        "lparen" => '(',
-        "rparen" => ')',
-        "langle" => '⟨',
-        "rangle" => '⟩',
-        "lfloor" => '⌊',
-        "rfloor" => '⌋',
-        "lceil" => '⌈',
-        "rceil" => '⌉',
-        "vert" | "lvert" | "rvert" | "mid" => '|',
-        "degree" => '°',
-        "percent" => '%',
-        "dollar" => '$',
-        "pounds" => '£',
-        "euro" => '€',
-        "prime" => '\'',
-        _ => return None,
-    })
-}
-
-fn synonym(name: &str) -> &str {
-    match name {
-        "dfrac" | "tfrac" | "cfrac" | "nicefrac" | "sfrac" => "frac",
-        "dbinom" | "tbinom" => "binom",
-        "ldots" | "cdots" | "dotsc" | "dotsb" | "dotsm" | "vdots" | "ddots" => "dots",
-        "varnothing" => "emptyset",
-        "varphi" => "phi",
-        "varepsilon" => "epsilon",
-        "vartheta" => "theta",
-        "land" | "wedge" => "land",
-        "lor" | "vee" => "lor",
-        "bar" => "overline",
-        name => name,
-    }
-}
-
-fn greek(c: char) -> Option<&'static str> {
-    Some(match c {
-        'α' => "alpha",
-        'β' => "beta",
-        'γ' => "gamma",
-        'δ' => "delta",
-        'ε' => "epsilon",
-        'θ' => "theta",
-        'λ' => "lambda",
-        'μ' => "mu",
-        'π' => "pi",
-        'ρ' => "rho",
-        'σ' => "sigma",
-        'τ' => "tau",
-        'φ' | 'ϕ' => "phi",
-        'ψ' => "psi",
-        'ω' => "omega",
-        'Δ' | '△' => "triangle",
-        '∠' => "angle",
-        _ => return None,
-    })
-}
-
-fn vulgar(c: char) -> Option<(u8, u8)> {
-    Some(match c {
-        '½' => (1, 2),
-        '⅓' => (1, 3),
-        '⅔' => (2, 3),
-        '¼' => (1, 4),
-        '¾' => (3, 4),
-        '⅕' => (1, 5),
-        '⅖' => (2, 5),
-        '⅗' => (3, 5),
-        '⅘' => (4, 5),
-        '⅙' => (1, 6),
-        '⅚' => (5, 6),
-        '⅛' => (1, 8),
-        '⅜' => (3, 8),
-        '⅝' => (5, 8),
-        '⅞' => (7, 8),
-        '⅐' => (1, 7),
-        '⅑' => (1, 9),
-        '⅒' => (1, 10),
-        _ => return None,
-    })
 }
