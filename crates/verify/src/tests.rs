@@ -55,7 +55,9 @@ fn refuses_what_differs() {
 
 #[test]
 fn an_answer_equals_itself_however_it_is_marked() {
-    for answer in ["$28$ %", "$1$ and $2$", "\\text{√\u{1}?C", "\\boxed{3} or \\boxed{4}", "The answer is $5$."] {
+    for answer in
+        ["$28$ %", "$1$ and $2$", "\\text{√\u{1}?C", "\\boxed{3} or \\boxed{4}", "The answer is $5$."]
+    {
         assert_eq!(equal(answer, answer), Verdict::Correct, "{answer}");
         assert_eq!(group(&[answer, "?", answer])[2], 0, "{answer}");
     }
