@@ -40,7 +40,7 @@ pub(crate) struct Fuel {
 }
 
 /// What one comparison may cost.
-const TANK: u64 = 80_000;
+const TANK: u64 = 50_000;
 
 impl Fuel {
     pub(crate) fn new() -> Fuel {

@@ -46,7 +46,7 @@ const MAX_POWER: u32 = 200;
 const MAX_RADICAND: u32 = 1_000_000;
 
 /// The share of the budget that expanding may take.
-pub(super) const SHARE: u64 = 30_000;
+pub(super) const SHARE: u64 = 20_000;
 
 /// Why there is no normal form: too large, or not defined.
 #[derive(Debug)]

@@ -329,9 +329,8 @@ impl<'f> Calculator<'f> {
         }
         self.burn(a.magnitude().max(0) as u64)?;
         self.dear()?;
-        self.dear()?;
-        let sin = Self::take(self.context.sin(&a.mid, Some(self.fuel.constants())))?;
-        let cos = Self::take(self.context.cos(&a.mid, Some(self.fuel.constants())))?;
+        let (sin, cos) = self.context.sin_cos(&a.mid, Some(self.fuel.constants()));
+        let (sin, cos) = (Self::take(sin)?, Self::take(cos)?);
         Ok((self.with(sin, &[a.err]), self.with(cos, &[a.err])))
     }
 
