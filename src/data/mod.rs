@@ -97,16 +97,17 @@ pub fn asked(row: &Row) -> Result<Problem> {
     describe(row, statement(row)?, answer(row)?.unwrap_or_default())
 }
 
-/// The problem's text: `problem` (normalised rows, MATH, AMC, AIME), `question` (GSM8K), `prompt`
-/// (collections for reinforcement learning) or `messages` (chats).
+/// The problem's text: `problem` (normalised rows, MATH, AMC, AIME), `question` (GSM8K), `messages`
+/// (chats) or `prompt` (collections for reinforcement learning).
 fn statement(row: &Row) -> Result<&str> {
     for field in ["problem", "question"] {
         if let Some(text) = row.text(field)? {
             return Ok(text);
         }
     }
-    let asked = competition::statement(row)?.or(messages::last(row, "messages", "user")?);
-    asked.ok_or_else(|| row.missing(&["problem", "question", "prompt", "messages"]))
+    let asked = messages::last(row, "messages", "user")?;
+    let asked = asked.map_or_else(|| competition::statement(row), |text| Ok(Some(text)))?;
+    asked.ok_or_else(|| row.missing(&["problem", "question", "messages", "prompt"]))
 }
 
 /// The gold answer: `answer` (GSM8K: what follows its `####`), the reward's `ground_truth`, or what
@@ -192,7 +193,7 @@ mod tests {
         for (row, expected) in [
             (
                 json!({"id": 1}),
-                "rows.jsonl, line 7: expected the field `problem` or `question` or `prompt` or `messages`, got only: id",
+                "rows.jsonl, line 7: expected the field `problem` or `question` or `messages` or `prompt`, got only: id",
             ),
             (json!({"problem": "?"}), "rows.jsonl, line 7: expected the field `answer`, got only: problem"),
             (

@@ -468,7 +468,9 @@ mod tests {
     fn every_recipe_in_the_repository_is_sound() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("recipes");
         let mut count = 0;
-        for family in std::fs::read_dir(folder).unwrap().flatten().filter(|e| e.path().is_dir()) {
+        let families = std::fs::read_dir(folder).unwrap().flatten().filter(|e| e.path().is_dir());
+        // That folder has prompts and prices.
+        for family in families.filter(|e| e.file_name() != "cold-start") {
             for file in std::fs::read_dir(family.path()).unwrap().flatten() {
                 let text = std::fs::read_to_string(file.path()).unwrap();
                 let name = file.path().display().to_string();
