@@ -19,7 +19,7 @@ pub enum Form {
     /// read it.
     Messages,
     /// `{id, data_source, prompt: [user], reward_model: {style, ground_truth}}`: problems for reinforcement learning
-    /// with verl. This prompt takes the place of a `prompt` that a row with a `problem` has.
+    /// with verl.
     Verl,
 }
 
@@ -127,19 +127,26 @@ fn worked(row: &Row, problem: &Problem) -> Option<String> {
 /// Fields that every shape says in its own way.
 const SAID: [&str; 9] =
     ["id", "problem", "question", "answer", "source", "data_source", "level", "messages", "reward_model"];
+/// Where a row's own `prompt` stands in shapes in which trainers read another thing under that name.
+const ORIGINAL_PROMPT: &str = "original_prompt";
 
 /// A row in its new shape, and then what else it had.
 fn with_rest(mut fields: Map<String, Value>, row: &Row, options: &ConvertOptions) -> Map<String, Value> {
     let named = options.response_field.as_deref();
     let response = named.or_else(|| RESPONSES.into_iter().find(|field| row.get(field).is_some()));
-    let prompt_is_said = ["problem", "question", "messages"].iter().all(|field| row.get(field).is_none());
+    let prompt_is_problem = ["problem", "question", "messages"].iter().all(|field| row.get(field).is_none());
     for (name, value) in &row.fields {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
         let said = SAID.into_iter().chain(response).any(is)
-            || (is("prompt") && (prompt_is_said || options.form == Form::Verl))
+            || (is("prompt") && prompt_is_problem)
             || (is("ability") && (row.get("reward_model").is_some() || options.form == Form::Verl));
+        let name = match options.form {
+            Form::Rows if is(ORIGINAL_PROMPT) => "prompt",
+            Form::Messages | Form::Verl if is("prompt") => ORIGINAL_PROMPT,
+            _ => name,
+        };
         if !said && fields.get(name).is_none_or(Value::is_null) {
-            fields.insert(name.clone(), value.clone());
+            fields.insert(name.to_owned(), value.clone());
         }
     }
     fields
@@ -201,6 +208,19 @@ mod tests {
         assert_eq!(through(&[verl], &[("jsonl", Form::Rows)]), [expected]);
     }
 
+    /// `prompt` means something else to trainers than to this project, where it is what a teacher was asked.
+    #[test]
+    fn a_prompt_of_its_own_is_put_aside_and_comes_back() {
+        let row = json!({"id": "a", "problem": "?", "answer": "2", "source": "s", "response": "!", "prompt": "Think. ?"});
+        for form in [Form::Messages, Form::Verl] {
+            let there = through(std::slice::from_ref(&row), &[("jsonl", form)]);
+            assert_eq!(there[0]["original_prompt"], "Think. ?");
+            assert!(there[0].get("prompt").is_none_or(Value::is_array));
+            let back = through(std::slice::from_ref(&row), &[("jsonl", form), ("jsonl", Form::Rows)]);
+            assert_eq!(back[0], row);
+        }
+    }
+
     #[test]
     fn a_system_message_comes_first() {
         let options = ConvertOptions { system: Some("Think.".into()), ..options(Form::Messages) };
@@ -236,9 +256,7 @@ mod tests {
             step(&path("a.parquet"), "b.jsonl", Form::Keep);
             assert!(rows(&path("b.jsonl")) == rows(&from), "{name}");
             step(&from, "c.jsonl", Form::Rows);
-            // The shape for problems has a prompt of its own; these rows have another.
-            let via = if name.starts_with("parallel") { Form::Messages } else { Form::Verl };
-            step(&path("c.jsonl"), "d.parquet", via);
+            step(&path("c.jsonl"), "d.parquet", Form::Verl);
             step(&path("d.parquet"), "e.jsonl", Form::Rows);
             assert!(rows(&path("e.jsonl")) == rows(&path("c.jsonl")), "{name}");
             let problems = |file: &Path| crate::data::load_problems(file).unwrap();

@@ -105,13 +105,9 @@ fn statement(row: &Row) -> Result<&str> {
             return Ok(text);
         }
     }
-    // Before `prompt`, which stands beside a chat with what was once put around the problem.
     let asked = messages::last(row, "messages", "user")?;
-    let asked = match asked {
-        Some(asked) => Some(asked),
-        None => competition::statement(row)?,
-    };
-    asked.ok_or_else(|| row.missing(&["problem", "question", "prompt", "messages"]))
+    let asked = asked.map_or_else(|| competition::statement(row), |text| Ok(Some(text)))?;
+    asked.ok_or_else(|| row.missing(&["problem", "question", "messages", "prompt"]))
 }
 
 /// The gold answer: `answer` (GSM8K: what follows its `####`), the reward's `ground_truth`, or what
@@ -197,7 +193,7 @@ mod tests {
         for (row, expected) in [
             (
                 json!({"id": 1}),
-                "rows.jsonl, line 7: expected the field `problem` or `question` or `prompt` or `messages`, got only: id",
+                "rows.jsonl, line 7: expected the field `problem` or `question` or `messages` or `prompt`, got only: id",
             ),
             (json!({"problem": "?"}), "rows.jsonl, line 7: expected the field `answer`, got only: problem"),
             (

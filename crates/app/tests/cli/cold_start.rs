@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command as Process, Stdio};
 use std::time::Duration;
 
-use crate::teacher_server::{Act, TeacherServer};
+use crate::teacher_server::{Act, Asked, TeacherServer};
 use crate::*;
 
 /// A teacher that takes its time.
@@ -126,7 +126,6 @@ fn what_cold_start_lacks_is_said() {
     let known = folder.path().join("known.jsonl");
     let row = r#"{"problem": "Which number do we get, if 12 is doubled once by us", "answer": "24"}"#;
     std::fs::write(&known, row).unwrap();
-    server.with(|state| state.asked.clear());
     let mut run_it = run(&ask);
     run_it
         .arg("--against")
@@ -134,8 +133,9 @@ fn what_cold_start_lacks_is_said() {
         .env("OPENAI_API_KEY", "right")
         .assert()
         .success()
-        .stdout(is_match("contaminated +1\n(?s:.*)rows +29 ").unwrap());
-    assert!(server.with(|state| state.asked.iter().all(|asked| !asked.prompt.contains(" 12 "))));
+        .stdout(is_match(r"contaminated +1\n(.*\n)*rows +29 ").unwrap());
+    let paid = |asked: &Asked| asked.key.is_some() && asked.prompt.contains(" 12 ");
+    assert!(!server.with(|state| state.asked.iter().any(paid)), "a known problem was asked");
     let shown = command(&["data", "cold-start", "--show-prompt", "--prompt", "strict"]).assert().success();
     shown.stdout(contains("{{ problem }}").and(contains("<!-- system -->")));
 }
