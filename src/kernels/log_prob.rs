@@ -5,7 +5,9 @@ use std::sync::Arc;
 use candle_core::{CpuStorage, CustomOp2, DType, Layout, Result, Shape, Tensor};
 use rayon::prelude::*;
 
-use super::{contiguous, exp, linear, linear::product, vectorised, wide, with_data};
+use super::gemm::Into;
+use super::linear::{input_gradient, linear, product, weight_gradient};
+use super::{contiguous, exp, vectorised, wide, with_data};
 use crate::prompt::{AllowedSet, Controls};
 
 /// Logits held at once, in elements; bounds the scratch memory.
@@ -44,7 +46,7 @@ pub fn log_prob(
 /// `hidden [n, d]`, `head [vocab, d]` -> logits `[n, vocab]` in f32, those that [`log_prob`] sees.
 pub fn logits(hidden: &Tensor, head: &Tensor) -> Result<Tensor> {
     if hidden.device().is_cpu() {
-        linear::linear(&wide(hidden)?, head)
+        linear(&wide(hidden)?, head)
     } else {
         hidden.matmul(&head.t()?)?.to_dtype(DType::F32)
     }
@@ -88,7 +90,7 @@ impl LogProb {
         for start in (0..self.draws.len()).step_by(step) {
             let rows = start..self.draws.len().min(start + step);
             let logits = &mut logits[..rows.len() * vocab];
-            product(&hidden[rows.start * d..rows.end * d], head, d, logits);
+            product(&hidden[rows.start * d..rows.end * d], head, d, Into::Set, logits);
             logits.par_chunks_mut(vocab).zip(&self.draws[rows.clone()]).for_each(|(row, draw)| {
                 draw.allowed.mask(row, &self.controls);
                 vectorised(
@@ -183,12 +185,12 @@ impl CustomOp2 for LogProb {
                     );
                     let dlogits = Tensor::from_slice(log_p, (rows.len(), vocab), h.device())?;
                     if of_hidden {
-                        dh.push(dlogits.matmul(w)?);
+                        dh.push(input_gradient(&dlogits, w)?);
                     }
                     if !of_head {
                         return Ok(());
                     }
-                    let share = dlogits.t()?.matmul(&h.narrow(0, rows.start, rows.len())?)?;
+                    let share = weight_gradient(&dlogits, &h.narrow(0, rows.start, rows.len())?)?;
                     dw = Some(match dw.take() {
                         Some(sum) => (sum + share)?,
                         None => share,

@@ -11,6 +11,7 @@ mod adamw;
 mod attention;
 mod dot;
 mod exp;
+mod gemm;
 mod linear;
 mod log_prob;
 mod low_rank;
