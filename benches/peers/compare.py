@@ -18,6 +18,7 @@ from pathlib import Path
 import ceiling
 
 HERE = Path(__file__).resolve().parent
+START, END = "<!-- table -->", "<!-- end of the table -->"
 KINDS = {
     "torch": "PyTorch, eager, SDPA, fused AdamW",
     "transformers": "transformers.generate",
@@ -35,7 +36,7 @@ class Side:
 
     def __init__(self, command, threads):
         each = dict.fromkeys(("RAYON_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
-        quiet = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error", "TOKENIZERS_PARALLELISM": "false"}
+        quiet = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "TOKENIZERS_PARALLELISM": "false"}
         self.process = subprocess.Popen(
             command, env=os.environ | each | quiet, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -61,9 +62,9 @@ class Side:
         self.process.wait()
 
 
-def sides(case, arguments):
+def sides(case, speed):
     """The commands of both sides of a case."""
-    ours = [arguments.speed, "--serve"]
+    ours = [speed, "--serve"]
     theirs = {
         "reread": case | {"work": "reread"},
         "one_path": case | {"paths": 1},
@@ -78,12 +79,12 @@ def peer_name(case):
     return KINDS[case.get("peer", "transformers" if case["work"] == "sample" else "torch")]
 
 
-def measure(case, arguments, rounds):
+def measure(case, speed, threads, rounds):
     """Both sides of a case in turns, after a round each that warms up."""
     pair = []
     try:
-        for command in sides(case, arguments):
-            pair.append(Side(command, arguments.threads))
+        for command in sides(case, speed):
+            pair.append(Side(command, threads))
         results = [[side.round() for side in pair] for _ in range(rounds + 1)][1:]
     finally:
         for side in pair:
@@ -100,15 +101,15 @@ def row(case, ours, theirs):
     def seconds(results):
         return statistics.median(r["seconds"] for r in results)
 
-    by_time = case.get("peer") == "one_path"
-    mine, other = (seconds(ours), seconds(theirs)) if by_time else (rate(ours), rate(theirs))
+    mine, other = rate(ours), rate(theirs)
     return {
         "case": case["name"],
-        "unit": "s" if by_time else "tokens/s",
+        "unit": "tokens/s",
         "ours": mine,
         "peer": other,
         "peer_name": peer_name(case),
-        "ratio": other / mine if by_time else mine / other,
+        "ratio": mine / other,
+        "wall_time_ratio": seconds(ours) / seconds(theirs),  # of a round: five paths against one, say
         "rounds": len(ours),
         "ours_seconds": [r["seconds"] for r in ours],
         "peer_seconds": [r["seconds"] for r in theirs],
@@ -139,12 +140,12 @@ def table(machine, rows):
     return "\n".join(lines)
 
 
-def measured_machine(arguments):
+def measured_machine(speed, threads):
     """Limits of the machine: the better of the two sides' products, and the bandwidth that ours reads with."""
-    ours, theirs = measure({"name": "machine", "work": "machine"}, arguments, 1)
+    ours, theirs = measure({"name": "machine", "work": "machine"}, speed, threads, 1)
     mine, other = ours[0]["notes"], theirs[0]["notes"]
     return {
-        "threads": arguments.threads,
+        "threads": threads,
         "gflops": max(mine["gflops"], other["gflops"]),
         "gflops_ours": mine["gflops"],
         "gflops_torch": other["gflops"],
@@ -152,9 +153,9 @@ def measured_machine(arguments):
     }
 
 
-def write_model(name, folder, arguments):
+def write_model(name, folder, speed):
     if not (folder / "model.safetensors").is_file():
-        subprocess.run([arguments.speed, "--write-model", name, folder], check=True)
+        subprocess.run([speed, "--write-model", name, folder], check=True)
 
 
 def arguments_of():
@@ -162,6 +163,7 @@ def arguments_of():
     parser.add_argument("--quick", action="store_true", help="shorter work, three rounds")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE")
     parser.add_argument("--merge", action="store_true", help="keep the cases that FILE holds and this call doesn't run")
+    parser.add_argument("--table", type=Path, metavar="FILE", help="put the table into this page, between its marks")
     parser.add_argument("--case", nargs="+", metavar="NAME", help="only these cases")
     parser.add_argument("--rounds", type=int, metavar="N", help="timed rounds (5; 3 with --quick)")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), metavar="N", help="threads of both sides")
@@ -170,29 +172,41 @@ def arguments_of():
     return parser.parse_args()
 
 
+def chosen(cases, arguments):
+    """The cases that this call runs, in the sizes that it runs them in; `quick` leaves some out unless they are named."""
+    names = arguments.case or [c["name"] for c in cases if not (arguments.quick and c["quick"] is None)]
+    unknown = set(names) - {case["name"] for case in cases}
+    if unknown:
+        raise SystemExit(f"no case {', '.join(sorted(unknown))}")
+    sizes = (lambda case: case["quick"] or {}) if arguments.quick else (lambda case: {})
+    return [case | sizes(case) for case in cases if case["name"] in names]
+
+
+def replace_table(file, text):
+    """Puts the table where an earlier one stands in a page."""
+    page = file.read_text()
+    before, rest = page.split(START, 1)
+    file.write_text(f"{before}{START}\n{text}\n{END}{rest.split(END, 1)[1]}")
+
+
 def main():
     arguments = arguments_of()
     file = json.loads((HERE / "cases.json").read_text())
-    cases = [case for case in file["cases"] if not arguments.case or case["name"] in arguments.case]
-    unknown = set(arguments.case or ()) - {case["name"] for case in cases}
-    if unknown:
-        raise SystemExit(f"no case {', '.join(sorted(unknown))}")
+    cases = chosen(file["cases"], arguments)
     rounds = arguments.rounds or (3 if arguments.quick else 5)
     before = json.loads(arguments.json.read_text()) if arguments.merge and arguments.json.is_file() else []
     with tempfile.TemporaryDirectory() as models:
-        machine = measured_machine(arguments)
+        machine = measured_machine(arguments.speed, arguments.threads)
         rows = []
         for case in cases:
-            if arguments.quick:
-                case |= case["quick"]
             if case["work"] == "verify":
                 import time_math_verify  # needs Math-Verify
 
                 entry = time_math_verify.row(case["name"], arguments.time_cases, rounds)
             else:
                 case["folder"] = str(Path(models) / case["model"])
-                write_model(case["model"], Path(case["folder"]), arguments)
-                entry = row(case, *measure(case, arguments, rounds))
+                write_model(case["model"], Path(case["folder"]), arguments.speed)
+                entry = row(case, *measure(case, arguments.speed, arguments.threads, rounds))
                 ceiling.add(entry, file["models"].get(case["model"]), machine)
             rows.append(entry)
             print(f"{entry['case']}: {entry['ratio']:.2f}", file=sys.stderr, flush=True)
@@ -204,6 +218,8 @@ def main():
         entry.setdefault("machine", machine)
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1) + "\n")
+    if arguments.table:
+        replace_table(arguments.table, table(machine, rows))
     print(table(machine, rows))
 
 

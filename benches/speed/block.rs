@@ -21,8 +21,8 @@ fn controls() -> Controls {
 }
 
 /// A random model that opens a block after `CUE` and closes nothing by itself. The first dimension of the tied table
-/// steers: it is large in the row of `CUE`, so the hidden state after it points at `<Parallel>`; ordinary rows hold -1
-/// there, so after them no tag is likely.
+/// steers: it is large in the row of `CUE` and larger in that of `<Parallel>`, which therefore follows; it is negative
+/// in all other rows, and most so in those of ordinary tokens, which therefore follow one another.
 fn scripted(case: &Case) -> Result<Decoder> {
     let plain = case.model()?;
     let mut weights = plain.weights()?;
@@ -31,8 +31,8 @@ fn scripted(case: &Case) -> Result<Decoder> {
     for (id, row) in rows.iter_mut().enumerate() {
         row[0] = match id as u32 {
             CUE => 50.0,
-            id if id == TAGS[Tag::Parallel as usize] => 10.0,
-            id if TAGS.contains(&id) => 0.0,
+            id if id == TAGS[Tag::Parallel as usize] => 100.0,
+            id if TAGS.contains(&id) => -0.5,
             _ => -1.0,
         };
     }
@@ -85,7 +85,7 @@ fn check(trace: &Trace, params: &SamplingParams) -> Result<()> {
 impl Work for Block {
     fn round(&mut self) -> Result<Done> {
         let requests = std::slice::from_ref(&self.request);
-        let (traces, stats) = sample::generate(&self.decoder, &controls(), requests, &self.params)?;
+        let (traces, stats) = sample::generate(&self.decoder, &controls(), requests, &self.params, &mut ())?;
         check(&traces[0][0], &self.params)?;
         let notes = json!({"paths": self.paths, "reread_tokens": stats.reread_tokens, "rows": stats.rows});
         Ok(Done { units: traces[0][0].response_tokens(), notes })
@@ -107,7 +107,7 @@ impl Reread {
         let numbered = prompts.into_iter().enumerate();
         let request = |(i, prompt)| Request { id: i as u64, prompt, samples: 1, first_sample: 0 };
         let requests: Vec<Request> = numbered.map(request).collect();
-        sample::generate(&self.decoder, &Controls::default(), &requests, &sample::sequential(tokens))
+        sample::generate(&self.decoder, &Controls::default(), &requests, &sample::sequential(tokens), &mut ())
     }
 }
 

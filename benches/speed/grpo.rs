@@ -47,7 +47,7 @@ impl Work for Grpo {
         self.params.seed += 1;
         let learner = &mut self.learner;
         let (groups, _) =
-            sample::generate(&learner.decoder, &learner.controls, &self.requests, &self.params)?;
+            sample::generate(&learner.decoder, &learner.controls, &self.requests, &self.params, &mut ())?;
         let sampled_after = start.elapsed().as_secs_f64();
         let traces: Vec<&Trace> = groups.iter().flatten().collect();
         let sequences: Vec<Sequence> = traces.iter().map(|&trace| Sequence::from(trace)).collect();

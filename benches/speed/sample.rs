@@ -1,6 +1,10 @@
 //! Responses of a fixed length: nothing ends them but their budget.
 
-use parallel_r1::engine::{Engine, EngineOptions, EngineStats, Request, SamplingParams, Trace};
+use std::time::Instant;
+
+use parallel_r1::engine::{
+    Engine, EngineOptions, EngineStats, Observer, Request, SamplingParams, TokenEvent, Trace,
+};
 use parallel_r1::model::Decoder;
 use parallel_r1::prompt::Controls;
 use serde_json::json;
@@ -35,15 +39,26 @@ pub(super) fn sequential(tokens: usize) -> SamplingParams {
     SamplingParams { max_blocks: 0, max_response_tokens: tokens, ..SamplingParams::default() }
 }
 
+/// Notes when the first token came: the prompts were read then.
+#[derive(Default)]
+struct FirstToken(Option<Instant>);
+
+impl Observer for FirstToken {
+    fn token(&mut self, _: &TokenEvent) {
+        self.0.get_or_insert_with(Instant::now);
+    }
+}
+
 /// The responses to each request, and what the engine did for them.
 pub(super) fn generate(
     decoder: &Decoder,
     controls: &Controls,
     requests: &[Request],
     params: &SamplingParams,
+    observer: &mut dyn Observer,
 ) -> Result<(Vec<Vec<Trace>>, EngineStats)> {
     let mut engine = Engine::new(decoder, controls, OPTIONS);
-    let traces = engine.generate(requests, params, &mut ())?;
+    let traces = engine.generate(requests, params, observer)?;
     Ok((traces, engine.stats()))
 }
 
@@ -59,11 +74,14 @@ impl Sampling {
 impl Work for Sampling {
     fn round(&mut self) -> Result<Done> {
         self.params.seed += 1;
-        let (traces, stats) = generate(&self.decoder, &Controls::default(), &self.requests, &self.params)?;
+        let (start, mut first) = (Instant::now(), FirstToken::default());
+        let (traces, stats) =
+            generate(&self.decoder, &Controls::default(), &self.requests, &self.params, &mut first)?;
         let sampled: usize = traces.iter().flatten().map(Trace::response_tokens).sum();
         if sampled != self.tokens {
             return Err(format!("expected {} tokens, got {sampled}", self.tokens).into());
         }
-        Ok(Done { units: sampled, notes: json!({"passes": stats.steps}) })
+        let prompts = first.0.map_or(0.0, |first| (first - start).as_secs_f64());
+        Ok(Done { units: sampled, notes: json!({"passes": stats.steps, "seconds_to_first_token": prompts}) })
     }
 }

@@ -10,7 +10,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
-import model as shared
+import texts
+from pytorch import load
 
 
 def words(vocab):
@@ -42,9 +43,9 @@ class Grpo:
     """The trainer in a thread of its own, which waits before each step."""
 
     def __init__(self, case):
-        model = shared.load(case["folder"])
+        model = load(case)
         vocab, length = model.config.vocab_size, case["response"]
-        prompts = [" ".join(f"w{i}" for i in prompt) for prompt in shared.prompts(case, vocab).tolist()]
+        prompts = [" ".join(f"w{i}" for i in prompt) for prompt in texts.prompts(case, vocab).tolist()]
         config = GRPOConfig(
             output_dir=tempfile.mkdtemp(),
             use_cpu=True,
@@ -87,7 +88,7 @@ class Grpo:
                 self.turns.done.put(error)
 
         threading.Thread(target=train, daemon=True).start()
-        self.units = shared.useful_tokens(case)
+        self.units = texts.useful_tokens(case)
 
     def round(self):
         self.turns.go.put(None)

@@ -2,15 +2,16 @@
 
 import torch
 
-import model as shared
+import texts
+from pytorch import load
 
 
 class Sampling:
     """Samples whole batches from the full distribution."""
 
     def __init__(self, case):
-        self.model = shared.load(case["folder"]).eval()
-        prompts = shared.prompts(case, self.model.config.vocab_size)
+        self.model = load(case).eval()
+        prompts = torch.from_numpy(texts.prompts(case, self.model.config.vocab_size))
         self.prompts = prompts.repeat_interleave(case.get("group", 1), 0)
         self.length = case["response"]
         # Nothing ends a response: without an id for the end there is nothing to look for either.
