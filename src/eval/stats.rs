@@ -5,7 +5,6 @@
 //! problem are not independent, problems are).
 
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -35,28 +34,6 @@ pub fn pass_at_k(n: usize, c: usize, k: usize) -> Option<f64> {
     }
     let none_right: f64 = (n - c + 1..=n).map(|i| 1.0 - k as f64 / i as f64).product();
     Some(1.0 - none_right)
-}
-
-/// maj@k of one problem: is the answer that most samples give right? `None` without samples.
-///
-/// `keys` are equal for equal answers and `None` for samples without one, which don't vote. Between
-/// leaders with equally many votes it is the mean, the chance that a draw would be right; without any
-/// vote it is 0. Where a key has right and wrong samples, they count by their part.
-pub fn maj_at_k<K: AsRef<str>>(keys: &[Option<K>], correct: &[bool]) -> Option<f64> {
-    let mut groups: BTreeMap<&str, (usize, usize)> = BTreeMap::new(); // votes, right ones
-    for (key, &correct) in keys.iter().zip(correct) {
-        if let Some(key) = key {
-            let group = groups.entry(key.as_ref()).or_default();
-            *group = (group.0 + 1, group.1 + usize::from(correct));
-        }
-    }
-    let most = groups.values().map(|group| group.0).max().unwrap_or(0);
-    let leaders: Vec<f64> = groups
-        .values()
-        .filter(|group| group.0 == most)
-        .map(|&(votes, right)| right as f64 / votes as f64)
-        .collect();
-    (!correct.is_empty()).then(|| mean(&leaders).unwrap_or(0.0))
 }
 
 /// A range of values.
@@ -138,22 +115,6 @@ mod tests {
         assert_eq!(mean(&[1.0, 2.0, 6.0]), Some(3.0));
         assert_eq!(mean_at_k(&[]), None);
         assert_eq!(mean_at_k(&[true, false, false, true]), Some(0.5));
-    }
-
-    #[test]
-    fn majorities() {
-        let (a, b) = (Some("a"), Some("b"));
-        for (keys, correct, expected) in [
-            (vec![a, a, b], vec![true, true, false], Some(1.0)),
-            (vec![b, a, b], vec![false, true, false], Some(0.0)),
-            (vec![a, b], vec![true, false], Some(0.5)),
-            (vec![a, b, Some("c")], vec![true, false, false], Some(1.0 / 3.0)),
-            (vec![None, None, a], vec![false, false, true], Some(1.0)),
-            (vec![None, None], vec![false, false], Some(0.0)),
-            (vec![], vec![], None),
-        ] {
-            assert_eq!(maj_at_k(&keys, &correct), expected, "{keys:?}");
-        }
     }
 
     #[test]
