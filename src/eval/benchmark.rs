@@ -85,13 +85,18 @@ pub fn evaluate(
 ) -> Result<Evaluation, RolloutError> {
     let mut counter = Counter { done: 0, total: problems.len() * samples, progress };
     let (groups, _) = rollouts(model, problems, samples, 0, params, options, &mut counter)?;
+    Ok(summarise(problems, &groups, samples))
+}
+
+/// The statistics of judged responses, one group a problem.
+pub fn summarise(problems: &[Problem], groups: &[Vec<Rollout>], samples: usize) -> Evaluation {
     let answers: Vec<Vec<Answered>> =
         groups.iter().map(|group| group.iter().map(Answered::response).collect()).collect();
-    Ok(summarise(problems, &answers, groups.iter().flatten(), samples))
+    statistics(problems, &answers, groups.iter().flatten(), samples)
 }
 
 /// The statistics of judged answers, one list a problem, and of the responses behind them.
-pub(super) fn summarise<'a>(
+pub(super) fn statistics<'a>(
     problems: &[Problem],
     answers: &[Vec<Answered>],
     responses: impl Iterator<Item = &'a Rollout> + Clone,

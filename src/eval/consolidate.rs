@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::benchmark::{Evaluation, summarise};
+use super::benchmark::{Evaluation, statistics};
 use super::rollout::{Rollout, RolloutError, rollouts};
 use super::stats::mean;
 use crate::data::Problem;
@@ -88,7 +88,7 @@ pub fn consolidate(
     let answers: Vec<Vec<Answered>> =
         decided.chunks(samples).map(|chunk| chunk.iter().map(Decided::answered).collect()).collect();
     let winners = decided.iter().map(|d| &d.winner);
-    Ok(Evaluation { consolidation: Some(consolidation), ..summarise(problems, &answers, winners, samples) })
+    Ok(Evaluation { consolidation: Some(consolidation), ..statistics(problems, &answers, winners, samples) })
 }
 
 /// The outcome of a vote.

@@ -128,6 +128,19 @@ mod tests {
     }
 
     #[test]
+    fn the_interval_of_few_values_is_that_of_all_resamples() {
+        let values = [0.0, 0.25, 0.5, 0.5, 1.0];
+        let resample = |code: usize| (0..5).map(|i| values[code / 5usize.pow(i) % 5]).sum::<f64>() / 5.0;
+        let mut means: Vec<f64> = (0..5usize.pow(5)).map(resample).collect();
+        means.sort_by(f64::total_cmp);
+        let drawn = bootstrap_interval(&values, 0.9, 20_000, 1).unwrap();
+        for (got, q) in [(drawn.low, 0.05), (drawn.high, 0.95)] {
+            let all = means[(q * means.len() as f64) as usize];
+            assert!((got - all).abs() < 0.03, "{got} against {all}");
+        }
+    }
+
+    #[test]
     fn intervals_at_their_edges() {
         let same = Some(Interval { low: 0.5, high: 0.5 });
         assert_eq!(bootstrap_interval(&[0.5; 9], 0.95, 100, 0), same);
