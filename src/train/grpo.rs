@@ -207,18 +207,7 @@ impl Collected {
             responses().filter(|r| r.score.correct.is_some()).map(|r| f64::from(r.score.reward)).collect();
         let means = Means::of(responses().map(|r| &r.rollout));
         metrics.set("reward", stats::mean(&rewards).unwrap_or(0.0));
-        metrics.set("accuracy", means.accuracy);
-        metrics.set("parallel_ratio", means.parallel_ratio);
-        metrics.set("well_formed", means.well_formed);
-        let known = [
-            ("some_path_right", means.some_path_right),
-            ("answer_right_given_path", means.answer_right_given_path),
-        ];
-        known.into_iter().for_each(|(name, value)| value.into_iter().for_each(|v| metrics.set(name, v)));
-        metrics.set("total_tokens", means.total_tokens);
-        metrics.set("critical_path_tokens", means.critical_path_tokens);
-        metrics.set("truncated", means.truncated);
-        metrics.set("cut_paths", means.cut_paths);
+        means.named().for_each(|(name, value)| metrics.set(name, value));
         metrics.set("equal_groups", self.left_out.len() as f64);
         metrics.set("resample_rounds", self.rounds as f64);
         metrics.set("sampled_tokens", self.stats.sampled_tokens as f64);
