@@ -17,6 +17,7 @@ use super::{Done, Result, Work, texts};
 pub(super) struct Learner {
     pub(super) decoder: Decoder,
     pub(super) controls: Arc<Controls>,
+    gradients: Gradients,
     optim: AdamW,
     config: OptimConfig,
     micro_batch_tokens: usize,
@@ -27,6 +28,7 @@ impl Learner {
         Ok(Self {
             decoder: case.model()?,
             controls: Arc::default(),
+            gradients: Gradients::default(),
             optim: AdamW::default(),
             config: OptimConfig::default(),
             micro_batch_tokens: case.micro_batch_tokens,
@@ -40,20 +42,20 @@ impl Learner {
         sequences: &[Sequence],
         loss: impl Fn(&MicroBatch, &Tensor) -> candle_core::Result<Tensor>,
     ) -> Result<Value> {
-        let mut gradients = Gradients::default();
+        self.gradients.clear();
         let (mut forward, mut backward) = (0.0, 0.0);
         for run in split(sequences, self.micro_batch_tokens) {
             let start = Instant::now();
             let micro = MicroBatch::new(sequences, run)?;
-            let scored = micro.log_probs(&self.decoder, &self.controls)?; // [actions, 2]
-            let loss = loss(&micro, &scored.narrow(1, 0, 1)?.squeeze(1)?)?;
+            let scored = micro.score(&self.decoder, &self.controls)?;
+            let loss = loss(&micro, &scored.pairs().narrow(1, 0, 1)?.squeeze(1)?)?;
             forward += start.elapsed().as_secs_f64();
             let start = Instant::now();
-            gradients.add(&self.decoder, &loss.backward()?)?;
+            scored.backward(&loss, &mut self.gradients)?;
             backward += start.elapsed().as_secs_f64();
         }
         let start = Instant::now();
-        self.optim.step(&mut self.decoder, &gradients, &self.config, self.config.lr)?;
+        self.optim.step(&mut self.decoder, &self.gradients, &self.config, self.config.lr)?;
         let update = start.elapsed().as_secs_f64();
         Ok(json!({"seconds_forward": forward, "seconds_backward": backward, "seconds_update": update}))
     }

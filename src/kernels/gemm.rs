@@ -16,7 +16,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::SharedMut;
-use tile::{Task, WIDTH, dispatch, lanes};
+use tile::{Task, Vectors, WIDTH};
 
 /// Below this many multiply-adds a product runs on one thread, since waking another costs more.
 const PARALLEL: usize = 1 << 19;
@@ -68,14 +68,19 @@ pub(super) enum Into {
 pub(super) fn gemm(a: Matrix, b: Matrix, into: Into, out: &mut [f32]) {
     assert_eq!(a.columns, b.rows, "as many columns as rows");
     assert_eq!(out.len(), a.rows * b.columns, "an element for every row and column");
+    if out.is_empty() {
+        return;
+    }
     if a.columns == 0 && into == Into::Set {
         out.fill(0.0);
     }
     let start = SharedMut::new(out);
     if a.rows <= FEW && a.rows < b.columns && b.row == 1 {
-        Job { a: b.t(), b: a.t(), out: Out { start, row: 1, column: b.columns }, into }.run();
+        Job { a: b.t(), b: a.t(), out: Out { start, row: 1, column: b.columns }, into }
+            .run(Vectors::for_columns(a.rows));
     } else {
-        Job { a, b, out: Out { start, row: b.columns, column: 1 }, into }.run();
+        Job { a, b, out: Out { start, row: b.columns, column: 1 }, into }
+            .run(Vectors::for_columns(b.columns));
     }
 }
 
@@ -102,22 +107,22 @@ impl Job<'_> {
         self.a.column == 1
     }
 
-    fn run(self) {
+    fn run(self, vectors: Vectors) {
         let (m, n) = (self.a.rows, self.b.columns);
         let threads = if m * n * self.a.columns < PARALLEL { 1 } else { rayon::current_num_threads() };
-        let width = WIDTH * lanes(n);
+        let width = WIDTH * vectors.lanes();
         let most = if self.in_place() { ROWS_IN_PLACE } else { ROWS_PACKED };
         // A multiple of the threads, so that none waits for the last chunk.
         let rows = m.div_ceil(m.div_ceil(most).next_multiple_of(threads)).next_multiple_of(4);
         let chunks = m.div_ceil(rows);
         // Packed rows pass over all panels, so that they are packed once.
-        let ranges = if self.in_place() { (8 * threads).div_ceil(chunks.max(1)) } else { 1 };
+        let ranges = if self.in_place() { (8 * threads).div_ceil(chunks) } else { 1 };
         let columns = n.div_ceil(width).div_ceil(ranges) * width;
-        let tasks = chunks * n.div_ceil(columns.max(1));
+        let tasks = chunks * n.div_ceil(columns);
         let part = |t: usize, size: usize, end: usize| -> Range<usize> { t * size..end.min((t + 1) * size) };
         let task = |t: usize| {
             let (rows, columns) = (part(t % chunks, rows, m), part(t / chunks, columns, n));
-            dispatch(Task { job: self, rows, columns }, n);
+            vectors.dispatch(Task { job: self, rows, columns });
         };
         if threads == 1 {
             (0..tasks).for_each(task);
@@ -179,6 +184,21 @@ mod tests {
                 let want = chain(0.5, &mut (0..m).map(|p| (y[p * n + i], x[p * k + j])));
                 assert_eq!(dw[i * k + j].to_bits(), want, "dw[{i}, {j}] of {m} x {n} x {k}");
             }
+        }
+    }
+
+    #[test]
+    fn vectors_of_half_the_width_give_the_same() {
+        for (m, n, k) in SHAPES {
+            let (x, w) = (ramp(m * k, 0.37), ramp(n * k, 0.11));
+            let (a, b) = (Matrix::new(&x, m, k), Matrix::new(&w, n, k).t());
+            let product = |vectors| {
+                let mut y = vec![0.0; m * n];
+                let out = Out { start: SharedMut::new(&mut y), row: n, column: 1 };
+                Job { a, b, out, into: Into::Set }.run(vectors);
+                y
+            };
+            assert_eq!(product(Vectors::Widest), product(Vectors::Half), "{m} x {n} x {k}");
         }
     }
 

@@ -15,35 +15,48 @@ const ROWS: usize = 12;
 const ROWS_OF_16: usize = 6;
 /// Steps of the reduction that a panel is deep: panel and packed rows fit the second-level cache.
 const DEPTH: usize = 512;
-/// Columns up to which 256 bits hold a row of a panel.
-const NARROW: usize = 8;
 /// Elements of a cache line.
 const LINE: usize = 16;
 
-/// Lanes of a vector for a product of `columns` columns.
-pub(super) fn lanes(columns: usize) -> usize {
-    struct Lanes;
-    impl WithSimd for Lanes {
-        type Output = usize;
-
-        fn with_simd<S: Simd>(self, _: S) -> usize {
-            S::F32_LANES
-        }
-    }
-    let lanes = pulp::Arch::new().dispatch(Lanes);
-    if columns <= NARROW { lanes.min(NARROW) } else { lanes }
+/// How wide vectors are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Vectors {
+    /// The widest that the machine has.
+    Widest,
+    /// At most 256 bits.
+    Half,
 }
 
-/// Runs a task with the vectors that [`lanes`] says.
-pub(super) fn dispatch(task: Task, columns: usize) {
-    // Half a vector's work for the same memory traffic: with few columns the wide units are what would be waited for.
-    #[cfg(target_arch = "x86_64")]
-    if columns <= NARROW
-        && let Some(simd) = pulp::x86::V3::try_new()
-    {
-        return simd.vectorize(On { simd, task });
+impl Vectors {
+    /// Few columns leave half of a wide vector idle, and some machines run two halves in the time of a whole.
+    pub(super) fn for_columns(columns: usize) -> Self {
+        if columns <= 8 { Self::Half } else { Self::Widest }
     }
-    pulp::Arch::new().dispatch(task);
+
+    /// Lanes of a vector.
+    pub(super) fn lanes(self) -> usize {
+        struct Lanes;
+        impl WithSimd for Lanes {
+            type Output = usize;
+
+            fn with_simd<S: Simd>(self, _: S) -> usize {
+                S::F32_LANES
+            }
+        }
+        let widest = pulp::Arch::new().dispatch(Lanes);
+        if self == Self::Half { widest.min(8) } else { widest }
+    }
+
+    /// Runs a task with them.
+    pub(super) fn dispatch(self, task: Task) {
+        #[cfg(target_arch = "x86_64")]
+        if self == Self::Half
+            && let Some(simd) = pulp::x86::V3::try_new()
+        {
+            return simd.vectorize(On { simd, task });
+        }
+        pulp::Arch::new().dispatch(task);
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
