@@ -130,17 +130,26 @@ fn against(before_name: &str, before: &Column, after_name: &str, after: &Column)
         (0, _) => (Tone::Worse, format!("worse on {worse} of {all} tiers")),
         _ => (Tone::Level, format!("better on {better}, worse on {worse} of {all} tiers")),
     };
-    let paired = tiers.iter().all(|tier| tier.p_value.is_some());
-    let detail = match paired {
-        true => "",
-        false => "without results by problem, clear is only where the intervals do not overlap",
+    let mut detail = costs(before, after);
+    if tiers.iter().any(|tier| tier.p_value.is_none()) {
+        detail += "; without results by problem, clear is only where the intervals do not overlap";
+    }
+    let title = format!("{after_name} against {before_name}: {said}");
+    Some(Verdict { tone, title, detail, tiers })
+}
+
+/// What an answer takes, on the mean of the tiers that both have.
+fn costs(before: &Column, after: &Column) -> String {
+    let shared = |column: &Column, other: &Column, tokens: fn(&Evaluation) -> f64| {
+        let known = column.full.iter().filter(|(tier, _)| other.full.contains_key(*tier));
+        let all: Vec<f64> = known.map(|(_, evaluation)| tokens(evaluation)).collect();
+        all.iter().sum::<f64>() / all.len().max(1) as f64
     };
-    Some(Verdict {
-        tone,
-        title: format!("{after_name} against {before_name}: {said}"),
-        detail: detail.into(),
-        tiers,
-    })
+    let both = |tokens: fn(&Evaluation) -> f64| {
+        format!("{:.0} → {:.0}", shared(before, after, tokens), shared(after, before, tokens))
+    };
+    let (all, chain) = (both(|e| e.means.total_tokens), both(|e| e.means.critical_path_tokens));
+    format!("tokens an answer {all}, on its critical path {chain}")
 }
 
 fn tier_verdict(tier: &str, before: &Evaluation, after: &Evaluation) -> TierVerdict {
@@ -208,7 +217,9 @@ fn soundness(run: &RunData, arm: &Arm, several: bool) -> Vec<Verdict> {
             detail,
         );
     }
-    if let Some((first, last)) = ends("entropy").filter(|(first, last)| *last < ENTROPY_KEPT * first) {
+    if let Some((first, last)) =
+        arm.policy_entropy.ends().filter(|(first, last)| *last < ENTROPY_KEPT * first)
+    {
         let detail =
             format!("from {first:.3} to {last:.3} nats: samples of one problem hardly differ any more");
         say(Tone::Warning, "entropy has collapsed".into(), detail);

@@ -43,6 +43,11 @@ fn metrics() -> String {
     }
     line(serde_json::json!({"arm": "sequential", "stage": "easy", "step": 1, "loss": null, "reward": -1.0,
         "truncated": 0.5, "log_prob_gap_max": 0.5}));
+    for entropy in [1.0, 0.01] {
+        line(
+            serde_json::json!({"arm": "calm", "stage": "easy", "step": 1, "reward": 1.0, "entropy": entropy}),
+        );
+    }
     lines
 }
 
@@ -82,9 +87,12 @@ fn a_report_is_one_file_without_markup_of_the_model() {
         "parallel_rl against sequential_rl: better on 1 of 1 tiers",
         "sequential_rl against base: no clear difference",
         "sequential: sampler and trainer disagree",
+        "calm: entropy has collapsed",
     ] {
         assert!(page.contains(verdict), "{verdict}");
     }
+    // Its entropy fell from that of the demonstrations, which says nothing.
+    assert!(!page.contains("parallel: entropy has collapsed"));
     for outside in ["http://", "https://", "src=\"", "@import", "url("] {
         let own = "http://www.w3.org/2000/svg"; // a name, nothing that is loaded
         assert!(!page.replace(own, "").contains(outside), "{outside}");
@@ -114,6 +122,19 @@ fn what_is_no_run_is_named() {
     for note in ["the recipe can't be read", "evaluations/base.json can't be read", "are no records: 1"] {
         assert!(page.contains(note), "{note}");
     }
+}
+
+#[test]
+fn runs_of_the_same_name_are_told_apart_by_their_folders() {
+    let ((_one, first), (_two, second)) = (run("run"), run("run"));
+    let out = first.join("both.html");
+    command(&["report"]).arg(&first).arg(&second).arg("--out").arg(&out).assert().success();
+    let page = std::fs::read_to_string(&out).unwrap();
+    assert!(page.contains(&format!(
+        "{} / parallel_rl against {} / base",
+        second.display(),
+        second.display()
+    )));
 }
 
 /// What a reader does, and what is then on the page: written into attributes, which the browser prints.
