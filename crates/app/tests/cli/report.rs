@@ -163,6 +163,20 @@ said.help = String(document.getElementById('help').open);
 said.images = document.images.length;
 said.fits = String(document.documentElement.scrollWidth <= innerWidth);
 said.unnamed = [...document.querySelectorAll('select, input')].filter((one) => !one.labels.length).length;
+document.getElementById('help').close();
+const pick = (id, value) => {
+  document.getElementById(id).value = value;
+  document.getElementById(id).dispatchEvent(new Event('change'));
+};
+pick('figure', 'total_tokens');
+said.figure = document.querySelector('#results .quiet').textContent;
+pick('filter-verdict', 'wrong');
+said.wrong = document.querySelectorAll('#trace-list button').length;
+said.focus = document.activeElement.id;
+const lines = () => document.querySelectorAll('#metric-loss path').length;
+const all = lines();
+document.getElementById('training-arm-0').click();
+said.hidden = String(lines() < all && lines() > 0);
 }</script></body>"#;
 
 /// Catches what a script throws before any script runs.
@@ -247,6 +261,10 @@ fn a_person_can_read_the_page() {
     assert!(said("trace").contains("Path 1 ✗ not right") && said("trace").contains("Path 2 ✓ right"));
     assert!(said("next").contains("onerror=") && said("back") == "true");
     assert_eq!(said("images"), "0");
+    assert!(said("figure").starts_with("tokens. "), "{}", said("figure"));
+    for (what, expected) in [("wrong", "4"), ("focus", "filter-verdict"), ("hidden", "true")] {
+        assert_eq!(said(what), expected, "{what}");
+    }
     for (what, expected) in [("turned", "true"), ("help", "true"), ("fits", "true"), ("unnamed", "0")] {
         assert_eq!(said(what), expected, "{what}");
     }
