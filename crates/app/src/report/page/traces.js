@@ -7,7 +7,11 @@ function traces() {
   // A live page is drawn again under the reader's eyes: the response and the place in the list stay.
   const again = shown.findIndex((trace) => keyOf(trace) === chosen.key);
   const scrolled = byId('trace-list')?.scrollTop || 0;
-  const list = el('div', { class: 'list', id: 'trace-list', role: 'group', 'aria-label': 'Sampled responses' }, shown.map(entry));
+  const list = el(
+    'div',
+    { class: 'list', id: 'trace-list', role: 'group', 'aria-label': 'Sampled responses' },
+    shown.map(entry),
+  );
   const article = el('article', { class: 'trace', id: 'trace', 'aria-live': 'polite' });
   put('traces', filters(all, shown), el('div', { class: 'browser' }, list, article));
   list.scrollTop = scrolled;
