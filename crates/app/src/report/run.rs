@@ -53,7 +53,7 @@ pub(super) struct RunData {
 }
 
 /// An evaluation.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub(super) struct Column {
     /// What the run calls it.
     pub(super) name: String,

@@ -277,3 +277,60 @@ fn bottleneck(name: &str, column: &Column) -> Option<Verdict> {
 fn percent(share: f64) -> String {
     crate::table::percent(share)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An evaluation as older runs have it, without results by problem.
+    fn evaluation(mean: f64, some: f64, given: f64) -> Evaluation {
+        let value = serde_json::json!({"problems": 20, "skipped": 0, "samples": 4, "mean_at_k": mean, "pass_at_k": 1.0,
+            "maj_at_k": 0.0, "interval": {"low": mean - 0.1, "high": mean + 0.1}, "some_path_right": some,
+            "answer_right_given_path": given, "total_tokens": 100.0 * mean, "critical_path_tokens": 50.0});
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn column(name: &str, tiers: &[(&str, Evaluation)]) -> Column {
+        let full = tiers.iter().map(|(tier, evaluation)| ((*tier).to_owned(), evaluation.clone())).collect();
+        Column { name: name.into(), full, ..Column::default() }
+    }
+
+    #[test]
+    fn without_results_by_problem_the_intervals_decide() {
+        let tone = |before, after| {
+            tier_verdict("3", &evaluation(before, 0.5, 0.5), &evaluation(after, 0.5, 0.5)).tone
+        };
+        assert_eq!(
+            (tone(0.2, 0.5), tone(0.5, 0.2), tone(0.4, 0.5)),
+            (Tone::Better, Tone::Worse, Tone::Level)
+        );
+    }
+
+    #[test]
+    fn a_verdict_counts_the_tiers_that_both_have_and_says_what_it_cost() {
+        let tier = |mean| evaluation(mean, 0.5, 0.5);
+        let base = column("base", &[("3", tier(0.2)), ("4", tier(0.2)), ("5", tier(0.9))]);
+        let better = column("rl", &[("3", tier(0.6)), ("4", tier(0.2))]);
+        let verdict = against("base", &base, "rl", &better).unwrap();
+        assert_eq!((verdict.tone, verdict.tiers.len()), (Tone::Better, 2));
+        assert_eq!(verdict.title, "rl against base: better on 1 of 2 tiers");
+        assert!(
+            verdict.detail.starts_with("tokens an answer 20 → 40, on its critical path 50 → 50; without")
+        );
+        let mixed = column("rl", &[("3", tier(0.6)), ("4", tier(0.0))]);
+        let swapped = column("rl", &[("3", tier(0.2)), ("4", tier(0.6))]);
+        let verdict = against("a", &mixed, "b", &swapped).unwrap();
+        assert_eq!(verdict.title, "b against a: better on 1, worse on 1 of 2 tiers");
+        assert!(against("a", &column("a", &[]), "b", &base).is_none());
+    }
+
+    #[test]
+    fn losses_are_found_where_they_are() {
+        let said = |some, given| {
+            bottleneck("a", &column("rl", &[("3", evaluation(0.5, some, given))])).unwrap().title
+        };
+        assert_eq!(said(0.4, 0.9), "a: most losses are in the paths (exploration)");
+        assert_eq!(said(0.9, 0.5), "a: most losses are in the summary (consolidation)");
+        assert!(bottleneck("a", &column("rl", &[])).is_none());
+    }
+}
