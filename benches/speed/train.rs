@@ -37,6 +37,12 @@ impl Learner {
         })
     }
 
+    /// Frees what a step needs and the rollouts before the next do not, as `train` does.
+    pub(super) fn release(&mut self) {
+        self.gradients = Gradients::default();
+        self.decoder.release_memory();
+    }
+
     /// One step on `sequences`; `loss` says what is made smaller, from the log-probabilities `[actions]`. Returns the
     /// seconds of its parts.
     pub(super) fn step(

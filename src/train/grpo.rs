@@ -50,7 +50,6 @@ pub fn grpo(
             "top_p or top_k cuts the sampled distribution, the trainer's is whole: gradients are biased",
         );
     }
-    let mut gradients = Gradients::default();
     for step in first..config.steps {
         // Sample and judge.
         let started = Instant::now();
@@ -59,7 +58,7 @@ pub fn grpo(
 
         // Update, mini-batch by mini-batch of whole groups. The first one sees the weights that sampled.
         let lr = config.optim.rate(step, config.steps);
-        let (mut seen, mut grad_norm) = (Seen::default(), 0.0f64);
+        let (mut seen, mut grad_norm, mut gradients) = (Seen::default(), 0.0f64, Gradients::default());
         let groups_each = collected.groups.len().div_ceil(config.mini_batches).max(1);
         for (mini, groups) in collected.groups.chunks(groups_each).enumerate() {
             // Each response against its group; denominators before the first micro-batch.
@@ -89,6 +88,9 @@ pub fn grpo(
                 grad_norm = grad_norm.max(norm);
             }
         }
+
+        // The next rollouts have its place.
+        session.model.decoder.release_memory();
 
         // Report.
         let mut metrics = StepMetrics::new(stage, step);
