@@ -63,6 +63,8 @@ fn tiers_follow_one_another_also_after_a_stop() {
     run(&recipe, &folder.path().join("whole"), &mut whole);
     assert_eq!(whole.of("explore", "tier"), [0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0]);
     assert!(whole.said.iter().any(|said| said == "tier 2 begins after step 2"), "{:?}", whole.said);
+    // With one tier its solve rate is that of all responses.
+    assert_eq!(whole.of("explore", "solve_rate")[..2], whole.of("explore", "accuracy")[..2]);
     let mut parts = Vec::new();
     for stop_after in [Some(15), None] {
         let mut part = Records { stop_after, ..Records::default() };
@@ -70,6 +72,25 @@ fn tiers_follow_one_another_also_after_a_stop() {
         parts.extend(part.of("explore", "tier"));
     }
     assert_eq!(parts, whole.of("explore", "tier"));
+}
+
+/// With a single path nothing runs beside anything else.
+#[test]
+fn stages_and_evaluation_have_their_own_number_of_paths() {
+    let folder = tempfile::tempdir().unwrap();
+    let single = ["arms.0.stages.1.grpo.num_paths=1", "evaluation.num_paths=1"];
+    let steps = ["arms.0.stages.0.sft.steps=60", "arms.0.stages.1.grpo.steps=1"];
+    for (overrides, concurrent) in [(vec![], true), (single.to_vec(), false)] {
+        let recipe = recipe(folder.path(), &[&steps[..], &overrides].concat());
+        let (mut records, place) = (Records::default(), folder.path().join(format!("run-{concurrent}")));
+        run(&recipe, &place, &mut records).unwrap();
+        let critical = records.of("explore", "critical_path_tokens")[0];
+        assert_eq!(critical < records.of("explore", "total_tokens")[0], concurrent);
+        let text = std::fs::read_to_string(place.join("evaluations/sft.json")).unwrap();
+        let tier = &serde_json::from_str::<serde_json::Value>(&text).unwrap()["asked"];
+        let tokens = |name: &str| tier[name].as_f64().unwrap();
+        assert_eq!(tokens("critical_path_tokens") < tokens("total_tokens"), concurrent, "{tier}");
+    }
 }
 
 #[test]

@@ -15,16 +15,16 @@ use super::demonstrations::Demonstrations;
 use super::problems::Problems;
 use super::recipe::{Arm, DemonstrationData, GrpoConfig, Recipe, SftConfig, Stage};
 use crate::model::{EMBEDDED, Info, Memory};
-use crate::prompt::Tokenizer;
+use crate::prompt::{Tag, Tokenizer};
 
 /// Demonstrations that are measured.
 const MEASURED: usize = 64;
 /// Characters of a token of English and mathematics, where the tokenizer is not at hand.
 const CHARACTERS_PER_TOKEN: f64 = 3.0;
-/// The parts of the rate of a large product that training and sampling reach. Measured with the default recipe on two
-/// cores (docs/training.md has the command).
-const TRAINING_SHARE: f64 = 0.45;
-const SAMPLING_SHARE: f64 = 0.2;
+/// The parts of the rate of a large product that training and sampling reach: 19,000 and 24,000 tokens a second of the
+/// embedded model where a product runs at 218 GFLOP/s (`train recipes/countdown/unseen-s2.toml`, metrics.jsonl).
+const TRAINING_SHARE: f64 = 0.38;
+const SAMPLING_SHARE: f64 = 0.17;
 
 /// What a recipe takes.
 #[derive(Clone, Debug, Serialize)]
@@ -72,7 +72,8 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// The sizes of a recipe's model; `None` where its files are not here.
+    /// The sizes of a recipe's model. Where its files are not here, what its name says: `Qwen3-4B-Base` has about 4
+    /// billion parameters; the memory is then that of weights, gradients and moments alone. `None` if it says nothing.
     pub fn of(recipe: &Recipe) -> Result<Option<Self>> {
         if let Some(init) = &recipe.model.init {
             let config = init.config(Tokenizer::characters().vocab_size());
@@ -83,10 +84,26 @@ impl Sizes {
         }
         let path = &recipe.model.path;
         if path != EMBEDDED && !Path::new(path).exists() {
-            return Ok(None);
+            return Ok(Self::from_name(recipe.model.name()));
         }
         let info = Info::read(path)?;
         Ok(Some(Self { parameters: info.parameters, memory: info.memory }))
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        let unit = |part: &str| {
+            let (unit, digits) = match part.to_ascii_uppercase().chars().next_back()? {
+                'B' => (1e9, &part[..part.len() - 1]),
+                'M' => (1e6, &part[..part.len() - 1]),
+                _ => return None,
+            };
+            digits.parse::<f64>().ok().filter(|n| (0.0..1e6).contains(n)).map(|n| (n * unit) as u64)
+        };
+        let parameters = name.rsplit(['/', '-', '_']).find_map(unit)?;
+        let weights = 4 * parameters; // f32
+        let (run, train, train_lora) = (weights, 4 * weights, weights);
+        let memory = Memory { run, cache_per_token: 0, train, train_lora, activations_per_token: 0 };
+        Some(Self { parameters, memory })
     }
 }
 
@@ -199,11 +216,17 @@ fn demonstrated(recipe: &Recipe, sft: &SftConfig, steps: Option<u64>) -> Result<
     let Some(steps) = steps.filter(|_| here(&sft.data)) else { return Ok(None) };
     let rows = Demonstrations::open(&sft.data)?.rows(recipe.seed, 0, MEASURED)?;
     let characters: usize =
-        rows.iter().map(|row| row.problem.problem.chars().count() + row.response.chars().count()).sum();
+        rows.iter().map(|row| row.problem.problem.chars().count() + length(&row.response)).sum();
     let by_character = recipe.model.path == EMBEDDED || recipe.model.init.is_some();
     let per_token = if by_character { 1.0 } else { CHARACTERS_PER_TOKEN };
     let mean = characters as f64 / rows.len().max(1) as f64 / per_token;
     Ok(Some(((steps * sft.batch_size as u64) as f64 * mean).round() as u64))
+}
+
+/// Characters of a response, each tag as one.
+fn length(response: &str) -> usize {
+    let more = |tag: Tag| response.matches(tag.text()).count() * (tag.text().len() - 1);
+    response.chars().count() - Tag::ALL.into_iter().map(more).sum::<usize>()
 }
 
 /// Tokens that a stage samples, its resampling rounds included, or else learns from.
@@ -290,6 +313,22 @@ mod tests {
         assert!(of(&["engine.cache_tokens=1000000"]) > plain);
         assert!(of(&["engine.cache_tokens=1024", "arms.0.stages.0.sft.micro_batch_tokens=100000"]) > plain);
         assert!(of(&["engine.cache_tokens=1024", "arms.0.stages.1.grpo.beta=0"]) < plain);
+    }
+
+    #[test]
+    fn a_name_says_how_large_a_model_is() {
+        for (name, parameters) in [
+            ("Qwen/Qwen3-4B-Base", Some(4_000_000_000)),
+            ("Qwen/Qwen2.5-0.5B", Some(500_000_000)),
+            ("org/SmolLM2-135M-Instruct", Some(135_000_000)),
+            ("org/model", None),
+            ("org/B-M-", None),
+        ] {
+            assert_eq!(Sizes::from_name(name).map(|sizes| sizes.parameters), parameters, "{name}");
+        }
+        let recipe = recipe(&["model.path=org/some-1B"]);
+        assert_eq!(memory(&recipe, Sizes::of(&recipe).unwrap().unwrap()), 16_000_000_000 + 4_000_000_000);
+        assert_eq!(length("<Parallel><Path>ab</Path>"), 5);
     }
 
     #[test]

@@ -4,12 +4,15 @@
 //! for language models: the embedded model and models from random weights are a thousand times smaller and learn at
 //! other rates, adapters too, so learning rates are looked at for whole real models only.
 
+mod jumps;
+
 use std::collections::HashSet;
 use std::fmt;
 use std::path::Path;
 
+use jumps::Reached;
+
 use super::{Arm, GrpoConfig, ProblemData, Recipe, SftConfig, Stage};
-use crate::data::countdown::Tier;
 use crate::layout::Structure;
 use crate::model::EMBEDDED;
 use crate::reward::{Base, Measure};
@@ -91,7 +94,7 @@ impl Recipe {
         found.range("sampling.top_p", sampling.top_p.into(), 0.9, 1.0, "it cuts off what should be explored");
         if sampling.top_p < 1.0 || sampling.top_k > 0 {
             let key = if sampling.top_k > 0 { "sampling.top_k" } else { "sampling.top_p" };
-            found.add(key, "it cuts the distribution that is sampled, not the one that is trained, so gradients are biased");
+            found.add(key, CUT);
         }
         if self.arms.iter().any(|arm| arm.structure.is_some()) {
             found.range("sampling.num_paths", sampling.num_paths as f64, 2.0, 6.0, PATHS);
@@ -192,6 +195,8 @@ impl Recipe {
     }
 }
 
+const CUT: &str =
+    "it cuts the distribution that is sampled, not the one that is trained, so gradients are biased";
 const TEMPERATURE: &str =
     "cooler sampling leaves the responses of a group alike, hotter sampling makes them senseless";
 const PATHS: &str = "fewer paths explore nothing, more share the budget into pieces too short to finish";
@@ -199,18 +204,16 @@ const CLIP: &str = "0.2 below and 0.2 to 0.28 above are what the method was run 
 const COLD: &str = "reinforcement learning without a cold start: a base that never writes blocks is never rewarded for \
     one; put an `sft` stage before it, unless the base has learned the tags";
 const RL_ABOVE_SFT: &str = "it undoes what fine-tuning has taught";
-const UNSEEN_EASY: &str = "reinforcement learning for blocks on easy problems hurts isolated paths (38.5 against 47.1 on \
-    average in the paper, which skips this stage for them)";
+const NO_BLOCKS: &str = "it wants blocks, and the arm has no `structure`: every response earns -1";
+const UNSEEN_EASY: &str = "reinforcement learning for blocks on easy problems hurts isolated paths (38.5 against 47.1 \
+    on average in the paper, which skips this stage for them)";
 
 fn reward_warnings(arm: &Arm, stage: &Stage, grpo: &GrpoConfig, real: bool, found: &mut Found) {
     let mut began = 0;
     for phase in grpo.reward.phases() {
         match phase.reward.base {
             Base::AccuracyXParallel if arm.structure.is_none() => {
-                found.add(
-                    "reward",
-                    "it wants blocks, and the arm has no `structure`: every response earns -1",
-                );
+                found.add("reward", NO_BLOCKS);
             }
             Base::AccuracyXParallel if arm.structure == Some(Structure::PathWindow) && real => {
                 found.add("reward", UNSEEN_EASY);
@@ -250,49 +253,6 @@ fn reward_warnings(arm: &Arm, stage: &Stage, grpo: &GrpoConfig, real: bool, foun
                 found.add("reward.add", "`likeness` with a weight above 0 pays for paths that say the same");
             }
         }
-    }
-}
-
-/// The hardest tier that an arm has met so far.
-#[derive(Default)]
-struct Reached {
-    countdown: Option<usize>,
-    level: Option<usize>,
-}
-
-impl Reached {
-    fn step(&mut self, stage: &Stage, found: &mut Found) {
-        let countdown = stage.sft.as_ref().and_then(|sft| sft.data.countdown.as_ref());
-        let countdown = countdown.or(stage.grpo.as_ref().and_then(|grpo| grpo.data.countdown.as_ref()));
-        let tiers = countdown.iter().flat_map(|source| &source.tiers);
-        let ranks = tiers.filter_map(|tier| Tier::ALL.iter().position(|other| other == tier)).collect();
-        let climbs = stage.grpo.as_ref().is_some_and(|grpo| grpo.data.progression.is_some());
-        visit(&mut self.countdown, ranks, climbs, found);
-        // Levels are compared where they are numbers, as in MATH.
-        let shown = stage.sft.iter().flat_map(|sft| &sft.data.levels);
-        let asked = stage.grpo.iter().flat_map(|grpo| {
-            grpo.data.levels.iter().chain(grpo.data.tiers.iter().flat_map(|tier| &tier.levels))
-        });
-        visit(
-            &mut self.level,
-            shown.chain(asked).filter_map(|level| level.parse().ok()).collect(),
-            climbs,
-            found,
-        );
-    }
-}
-
-/// Warns where a stage's tiers lie more than one above what was reached; those of a progression come one by one.
-fn visit(reached: &mut Option<usize>, mut ranks: Vec<usize>, climbs: bool, found: &mut Found) {
-    ranks.sort_unstable();
-    let steps = if climbs { ranks } else { ranks.pop().into_iter().collect() };
-    let mut jumps = 0;
-    for rank in steps {
-        jumps += usize::from(reached.is_some_and(|before| rank > before + 1));
-        *reached = Some(reached.map_or(rank, |before| before.max(rank)));
-    }
-    if jumps > 0 {
-        found.add("data", "a jump of more than one tier of difficulty: where nearly all responses are wrong, groups teach nothing; put the tier between in");
     }
 }
 

@@ -11,6 +11,9 @@ use crate::cmd::DEVICE;
 use crate::cmd::generate::print_json;
 use crate::table::aligned;
 
+const NOTE: &str = "Sampled tokens, and so times, are upper bounds: as if every response filled its budget and no stage \
+    ended early.\nMemory is what a run needs at least.";
+
 /// What is printed as JSON.
 #[derive(Serialize)]
 struct Report {
@@ -28,9 +31,7 @@ pub(super) fn dry_run(name: &str, recipe: &Recipe, json: bool) -> anyhow::Result
     let local = recipe
         .localised(|kind, name| Ok(hub.resolve(kind, name, &mut |_| {}).unwrap_or_else(|_| name.into())))?;
     let sizes = Sizes::of(&local)?;
-    if sizes.is_some() {
-        local.check_model()?;
-    }
+    local.check_model()?;
     let rate = if sizes.is_some() { product_rate(&DEVICE)? } else { 1.0 };
     let report = Report {
         recipe: name.into(),
@@ -65,11 +66,10 @@ fn text(report: &Report) -> String {
         String::new(),
         aligned(&rows),
         format!("evaluation   {} tokens", tokens(estimate.evaluation_tokens)),
-        format!("memory       {}", known(estimate.memory, |bytes| format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64))),
+        format!("memory       {}", known(estimate.memory, memory)),
         format!("time         {}", known(estimate.seconds, time)),
         String::new(),
-        "Sampled tokens, and so times, are upper bounds: as if every response filled its budget and no stage ended early."
-            .into(),
+        NOTE.into(),
     ];
     if !estimate.missing.is_empty() {
         lines.push(format!("Not on this machine yet, so unknown (?): {}", estimate.missing.join(", ")));
@@ -87,8 +87,13 @@ fn tokens(count: u64) -> String {
         0 => "-".into(),
         1..10_000 => count.to_string(),
         10_000..10_000_000 => format!("{:.0} k", count as f64 / 1e3),
-        _ => format!("{:.0} M", count as f64 / 1e6),
+        10_000_000..10_000_000_000 => format!("{:.0} M", count as f64 / 1e6),
+        _ => format!("{:.0} G", count as f64 / 1e9),
     }
+}
+
+fn memory(bytes: u64) -> String {
+    format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64)
 }
 
 fn time(seconds: f64) -> String {
@@ -106,7 +111,8 @@ mod tests {
 
     #[test]
     fn numbers_have_their_size() {
-        assert_eq!([0, 12, 123_456, 12_345_678].map(tokens), ["-", "12", "123 k", "12 M"]);
+        let counts = [0, 12, 123_456, 12_345_678, 12_345_678_901];
+        assert_eq!(counts.map(tokens), ["-", "12", "123 k", "12 M", "12 G"]);
         assert_eq!([5.0, 120.0, 7200.0, 1e6].map(time), ["5 s", "2 min", "2 h", "12 days"]);
     }
 }
