@@ -14,9 +14,12 @@ mod exp;
 mod linear;
 mod log_prob;
 mod low_rank;
+mod packed;
+mod paged;
 mod quantised;
 mod rms_norm;
 mod rope;
+mod rows;
 mod scatter;
 mod swiglu;
 mod threads;
@@ -28,14 +31,17 @@ pub use attention::attention;
 pub use linear::linear;
 pub use log_prob::{Draw, log_prob, logits};
 pub use low_rank::linear_low_rank;
+pub use packed::{Input, Output, Packed};
+pub use paged::{KeysValues, PAGE, Pages, Reach, Scratch, Sight, Slots};
 pub use quantised::{QuantisedMatrix, resident_bytes};
 pub use rms_norm::rms_norm;
 pub use rope::{RopeTable, rope};
+pub(crate) use rows::{norm_rows, rotate_row, swiglu_rows};
 pub use scatter::scatter_rows;
 pub use swiglu::swiglu;
-pub use threads::calm_candle;
+pub use threads::{Threads, calm_candle};
 
-pub(crate) use exp::exp;
+pub(crate) use exp::{exp, max};
 
 use candle_core::{CpuStorage, DType, Layout, Result, Storage, Tensor};
 

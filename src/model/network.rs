@@ -27,12 +27,12 @@ pub(super) trait Source {
 
 #[derive(Clone)]
 pub(super) struct Layer {
-    attention_norm: Tensor,
-    attention: Attention,
-    mlp_norm: Tensor,
-    gate: Projection,
-    up: Projection,
-    down: Projection,
+    pub(super) attention_norm: Tensor,
+    pub(super) attention: Attention,
+    pub(super) mlp_norm: Tensor,
+    pub(super) gate: Projection,
+    pub(super) up: Projection,
+    pub(super) down: Projection,
 }
 
 impl Layer {
@@ -74,8 +74,8 @@ impl Layer {
 #[derive(Clone)]
 pub(super) struct Network {
     pub(super) embedding: Weight,
-    layers: Vec<Layer>,
-    norm: Tensor,
+    pub(super) layers: Vec<Layer>,
+    pub(super) norm: Tensor,
     pub(super) head: Weight,
 }
 
@@ -85,6 +85,20 @@ impl Network {
         let head = if config.tie_word_embeddings { embedding.clone() } else { source.weight(HEAD)? };
         let layers = (0..config.num_hidden_layers).map(|i| Layer::new(config, i, source));
         Ok(Self { embedding, layers: layers.collect::<Result<_>>()?, norm: source.tensor(NORM)?, head })
+    }
+
+    /// Elements of the weights that a pass multiplies with, other than quantised ones.
+    pub(super) fn plain_elements(&self) -> usize {
+        let plain = |weight: &Weight| match weight {
+            Weight::Dense(tensor) => tensor.elem_count(),
+            Weight::Quantised(_) => 0,
+        };
+        let layer = |layer: &Layer| {
+            let Attention { q, k, v, o, .. } = &layer.attention;
+            let projections = [q, k, v, o, &layer.gate, &layer.up, &layer.down];
+            projections.iter().map(|projection| plain(&projection.weight)).sum::<usize>()
+        };
+        plain(&self.head) + self.layers.iter().map(layer).sum::<usize>()
     }
 
     /// Embedded tokens `x [rows, d]` -> final-norm hidden states `[rows, d]`.
