@@ -11,7 +11,6 @@ use crate::data::Problem;
 use crate::prompt::tags::outline;
 use crate::reward::judge;
 
-mod bleu;
 mod language;
 mod paths;
 mod repair;
@@ -20,8 +19,6 @@ mod structure;
 mod summaries;
 mod text;
 
-pub use bleu::bleu;
-pub(crate) use bleu::words;
 pub use report::{Examples, Report, check_file, clean_rows};
 
 /// What the checks are to hold a response against.

@@ -2,7 +2,7 @@
 
 use twox_hash::XxHash64;
 
-use super::check::words;
+use crate::reward::words;
 
 /// Values of a signature. The estimate of a similarity s errs by about sqrt(s (1 - s) / 64), at most 0.06.
 pub(super) const VALUES: usize = 64;

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::check::words;
 use super::stream::in_order;
 use crate::data::{Result, Rows, demonstration};
 use crate::prompt::tags::outline;
+use crate::reward::words;
 
 /// Numbers as they came, by value; grows with the different values alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

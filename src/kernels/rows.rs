@@ -96,7 +96,7 @@ mod tests {
         let kept: Vec<f32> = rows.chunks_exact(40).flat_map(|row| row[..20].to_vec()).collect();
         close(&kept, &swiglu(&gate, &up)?);
 
-        let frequencies = [1.0, 0.3, 0.05, 0.01];
+        let frequencies = [1f32, 0.3, 0.05, 0.01];
         let mut row = numbers(&x)[..40].to_vec();
         let (cos, sin): (Vec<f32>, Vec<f32>) =
             frequencies.iter().map(|f| ((7.0 * f).cos(), (7.0 * f).sin())).unzip();

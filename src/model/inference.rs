@@ -139,7 +139,7 @@ impl Inference {
     /// The decoder's weights for passes on the CPU in f32; `None` where it computes otherwise, or where a second copy of
     /// its plain weights would be too large. Later changes of its variables are not seen.
     pub fn new(decoder: &Decoder) -> Result<Option<Self>> {
-        let network = decoder.network();
+        let network = decoder.frozen();
         let bytes = network.plain_elements() * size_of::<f32>();
         let plain_cpu = decoder.device().is_cpu() && decoder.precision() == Precision::F32;
         if !plain_cpu || packed_bytes(bytes as u64) < bytes as u64 {

@@ -16,6 +16,7 @@
 //! The reward is named in the recipe, not in the data rows, so the same rows serve every stage.
 
 mod accuracy;
+mod bleu;
 mod parallel;
 mod schedule;
 
@@ -24,6 +25,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 pub use accuracy::{Judged, accuracy, answer_keys, judge};
+pub use bleu::bleu;
+pub(crate) use bleu::words;
 pub use parallel::{accuracy_x_parallel, some_path_right, tiered};
 pub use schedule::{RewardConfig, RewardError};
 

@@ -23,12 +23,13 @@ use super::batch::{MicroBatch, Sequence, columns, split};
 use super::curriculum::Session;
 use super::loss::{ActionData, Clip, clip_fraction, policy_loss, response_weights};
 use super::metrics::{StageId, StepMetrics};
-use super::optim::{AdamW, Gradients};
+use super::optim::AdamW;
 use super::problems::Problems;
 use super::recipe::GrpoConfig;
 use crate::data::Problem;
 use crate::engine::{EngineStats, SamplingParams};
 use crate::eval::{Means, Rollout, rollouts, stats};
+use crate::model::Gradients;
 use crate::reward::Score;
 
 /// Runs the stage from step `first` on (later than 0 after a resume).
@@ -49,6 +50,7 @@ pub fn grpo(
             "top_p or top_k cuts the sampled distribution, the trainer's is whole: gradients are biased",
         );
     }
+    let mut gradients = Gradients::default();
     for step in first..config.steps {
         // Sample and judge.
         let started = Instant::now();
@@ -64,9 +66,9 @@ pub fn grpo(
             let Compared { sequences, advantages, old } = compare(groups, config);
             let actions: Vec<usize> = sequences.iter().map(Sequence::actions).collect();
             let weights = response_weights(config.loss_type, &actions, sampling.max_response_tokens);
-            let mut gradients = Gradients::default();
+            gradients.clear();
             for run in split(&sequences, config.micro_batch_tokens) {
-                let micro = MicroBatch::new(&sequences, run)?;
+                let micro = MicroBatch::new(&sequences, run)?.recomputing(config.recompute);
                 let each = |values: &[f32]| micro.actions().iter().map(|a| values[a.sequence]).collect();
                 let reference =
                     reference.as_ref().map(|r| micro.log_probs_frozen(r, &controls)).transpose()?;
@@ -76,11 +78,11 @@ pub fn grpo(
                     reference: reference.map(|(log_probs, _)| log_probs),
                     weights: each(&weights),
                 };
-                let scored = micro.log_probs(&session.model.decoder, &controls)?; // [actions, 2]
-                let log_probs = scored.narrow(1, 0, 1)?.squeeze(1)?;
+                let scored = micro.score(&session.model.decoder, &controls)?;
+                let log_probs = scored.pairs().narrow(1, 0, 1)?.squeeze(1)?; // [actions]
                 let loss = policy_loss(&log_probs, &data, clip)?;
-                gradients.add(&session.model.decoder, &loss.backward()?)?;
-                seen.add(&loss, &scored, &data, clip, mini == 0)?;
+                seen.add(&loss, scored.pairs(), &data, clip, mini == 0)?;
+                scored.backward(&loss, &mut gradients)?;
             }
             if !sequences.is_empty() {
                 let norm = optim.step(&mut session.model.decoder, &gradients, &config.optim, lr)?;
@@ -205,18 +207,7 @@ impl Collected {
             responses().filter(|r| r.score.correct.is_some()).map(|r| f64::from(r.score.reward)).collect();
         let means = Means::of(responses().map(|r| &r.rollout));
         metrics.set("reward", stats::mean(&rewards).unwrap_or(0.0));
-        metrics.set("accuracy", means.accuracy);
-        metrics.set("parallel_ratio", means.parallel_ratio);
-        metrics.set("well_formed", means.well_formed);
-        let known = [
-            ("some_path_right", means.some_path_right),
-            ("answer_right_given_path", means.answer_right_given_path),
-        ];
-        known.into_iter().for_each(|(name, value)| value.into_iter().for_each(|v| metrics.set(name, v)));
-        metrics.set("total_tokens", means.total_tokens);
-        metrics.set("critical_path_tokens", means.critical_path_tokens);
-        metrics.set("truncated", means.truncated);
-        metrics.set("cut_paths", means.cut_paths);
+        means.named().for_each(|(name, value)| metrics.set(name, value));
         metrics.set("equal_groups", self.left_out.len() as f64);
         metrics.set("resample_rounds", self.rounds as f64);
         metrics.set("sampled_tokens", self.stats.sampled_tokens as f64);

@@ -5,8 +5,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::{Answer, CheckOptions, Fault, FaultKind, bleu};
+use super::{Answer, CheckOptions, Fault, FaultKind};
 use crate::prompt::tags::Outline;
+use crate::reward::bleu;
 
 /// `path 2`, `Approach #1`.
 static NUMBERED: LazyLock<Regex> = LazyLock::new(|| {

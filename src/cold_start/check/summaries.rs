@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::bleu::words;
 use super::{CheckOptions, Fault, FaultKind};
 use crate::prompt::tags::{Block, Outline};
+use crate::reward::words;
 
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
