@@ -240,6 +240,11 @@ impl Decoder {
         }
     }
 
+    /// Angle per position of each pair of dimensions, and the factor on cosines and sines.
+    pub(super) fn rope(&self) -> &(Vec<f32>, f32) {
+        &self.rope
+    }
+
     /// Sizes and constants.
     pub fn config(&self) -> &Config {
         &self.config
