@@ -364,6 +364,11 @@ impl Decoder {
         }
     }
 
+    /// The network without gradient.
+    pub(super) fn frozen(&self) -> &Network {
+        &self.frozen
+    }
+
     /// The output head `[vocab, d]` without gradient.
     pub fn head(&self) -> Result<Tensor> {
         self.frozen.head.dense()
