@@ -7,11 +7,10 @@ use std::sync::Arc;
 use candle_core::Tensor;
 use parallel_r1::engine::{EngineOptions, EngineStats, Finish, Request, SamplingParams, Trace};
 use parallel_r1::layout::{Role, Structure};
-use parallel_r1::model::{Decoder, Precision};
+use parallel_r1::model::{Decoder, Gradients, Precision};
 use parallel_r1::prompt::tags::{Control, Controls, Grammar, Tag};
 use parallel_r1::train::batch::{MicroBatch, Sequence, columns, split};
 use parallel_r1::train::loss::{ActionData, Clip, policy_loss};
-use parallel_r1::train::optim::Gradients;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -79,8 +78,8 @@ impl Case {
             traces.iter().map(|trace| vec![(f32::NAN, f32::NAN); trace.tokens.len()]).collect();
         for run in split(&sequences, self.micro_batch_tokens) {
             let micro = MicroBatch::new(&sequences, run).unwrap();
-            let pairs = micro.log_probs(&self.decoder, &self.controls).unwrap();
-            let (log_probs, entropies) = columns(&pairs).unwrap();
+            let scored = micro.score(&self.decoder, &self.controls).unwrap();
+            let (log_probs, entropies) = columns(scored.pairs()).unwrap();
             for ((action, log_prob), entropy) in micro.actions().iter().zip(log_probs).zip(entropies) {
                 let place = &mut result[action.sequence][action.token];
                 assert!(place.0.is_nan(), "{action:?} stands twice in the micro-batches");
@@ -258,8 +257,9 @@ fn learned(decoder: &Decoder, sequences: &[Sequence], runs: Vec<std::ops::Range<
     let total: usize = sequences.iter().map(Sequence::actions).sum();
     for run in runs {
         let micro = MicroBatch::new(sequences, run).unwrap();
-        let scored = micro.log_probs(decoder, &controls()).unwrap();
-        let log_probs = scored.narrow(1, 0, 1).unwrap().squeeze(1).unwrap();
+        let controls = controls();
+        let scored = micro.score(decoder, &controls).unwrap();
+        let log_probs = scored.pairs().narrow(1, 0, 1).unwrap().squeeze(1).unwrap();
         let now = flat(&log_probs);
         // Advantages and old log-probabilities that depend on the action, not on the packing.
         let advantages = micro.actions().iter().map(|a| (a.sequence % 3) as f32 - 0.9).collect();
@@ -271,7 +271,7 @@ fn learned(decoder: &Decoder, sequences: &[Sequence], runs: Vec<std::ops::Range<
         let data = ActionData { advantages, old: of(0.1), reference: Some(of(0.4)), weights };
         let part: Tensor = policy_loss(&log_probs, &data, clip).unwrap();
         loss += f64::from(part.to_scalar::<f32>().unwrap());
-        gradients.add(decoder, &part.backward().unwrap()).unwrap();
+        scored.backward(&part, &mut gradients).unwrap();
     }
     (loss, gradients)
 }

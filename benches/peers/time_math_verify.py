@@ -11,10 +11,13 @@ import statistics
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from math_verify import parse, verify
 from math_verify import ExprExtractionConfig, LatexExtractionConfig, StringExtractionConfig
 
+OURS, THEIRS = "parallel-r1", "math-verify"
+CASES = Path(__file__).resolve().parents[2] / "crates/verify/benches/cases.jsonl"
 CONFIGS = {"latex": LatexExtractionConfig, "expr": ExprExtractionConfig, "string": StringExtractionConfig}
 
 
@@ -54,18 +57,43 @@ def right(rows, verdicts):
     return sum(row["expect"] == verdict for row, verdict in zip(rows, verdicts) if row.get("expect") is not None)
 
 
-def main():
-    program, file, rounds = sys.argv[1], sys.argv[2], int((sys.argv[3:] or ["5"])[0])
+def measure(program, file, rounds):
+    """Times and verdicts of both, by name: a list of rounds, each a list of rows."""
     with open(file, encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
     theirs(rows)  # warms caches
-    columns = {"parallel-r1": [], "math-verify": []}
+    times, verdicts = {OURS: [], THEIRS: []}, {}
     for _ in range(rounds):
-        mine, my_verdicts = ours(program, file)
-        other, other_verdicts = theirs(rows)
-        columns["parallel-r1"].append(mine)
-        columns["math-verify"].append(other)
-    verdicts = {"parallel-r1": my_verdicts, "math-verify": other_verdicts}
+        for name, (each, verdicts[name]) in ((OURS, ours(program, file)), (THEIRS, theirs(rows))):
+            times[name].append(each)
+    return rows, times, verdicts
+
+
+def median_row(runs):
+    """The median over the rows of a row's median time."""
+    return statistics.median(statistics.median(each) for each in zip(*runs))
+
+
+def row(case, program, rounds):
+    """The result as `compare.py` has it."""
+    rows, times, _ = measure(program, str(CASES), rounds)
+    mine, other = ([len(rows) / sum(each) for each in times[name]] for name in (OURS, THEIRS))
+    rates = statistics.median(mine), statistics.median(other)
+    return {
+        "case": case,
+        "unit": "rows/s",
+        "ours": rates[0],
+        "peer": rates[1],
+        "peer_name": "Math-Verify",
+        "ratio": rates[0] / rates[1],
+        "ratio_of_median_rows": median_row(times[THEIRS]) / median_row(times[OURS]),
+        "rounds": rounds,
+    }
+
+
+def main():
+    program, file, rounds = sys.argv[1], sys.argv[2], int((sys.argv[3:] or ["5"])[0])
+    rows, columns, verdicts = measure(program, file, rounds)
     medians = {}
     for name, runs in columns.items():
         per_row = [statistics.median(times) for times in zip(*runs)]
@@ -74,7 +102,7 @@ def main():
             f"{name:12} median {statistics.median(per_row) * 1e6:9.1f} us a row, all {sum(per_row) * 1e3:9.2f} ms,"
             f" slowest {max(per_row) * 1e3:8.3f} ms, as expected {right(rows, verdicts[name])} of {len(rows)}"
         )
-    mine, other = medians["parallel-r1"], medians["math-verify"]
+    mine, other = medians[OURS], medians[THEIRS]
     print(f"ratio: {other[0] / mine[0]:.0f} by medians, {other[1] / mine[1]:.0f} by sums")
 
 

@@ -8,6 +8,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+pub mod benchmarks;
+mod choices;
 mod competition;
 pub mod countdown;
 mod error;
@@ -50,8 +52,8 @@ pub struct Demonstration {
 
 /// Reads the problems of a file. Rows may be normalised (`problem`, `answer` and where known `id`,
 /// `source`, `level`) or as published with GSM8K (`question`, `answer`), MATH (`problem`,
-/// `solution`), AMC and AIME (`problem`, `answer`) and DAPO (`prompt`, `reward_model`), or a chat
-/// (`messages`).
+/// `solution`), AMC and AIME (`problem`, `answer`), DAPO (`prompt`, `reward_model`) and MMLU (`question`,
+/// `choices`, `answer`), or a chat (`messages`).
 pub fn load_problems(path: &Path) -> Result<Vec<Problem>> {
     Rows::open(path)?.map(|row| problem(&row?)).collect()
 }
@@ -65,6 +67,9 @@ pub fn load_demonstrations(path: &Path, response_field: Option<&str>) -> Result<
 
 /// The problem of a row, in any of the shapes that [`load_problems`] reads.
 pub fn problem(row: &Row) -> Result<Problem> {
+    if let Some((text, letter)) = choices::choices(row)? {
+        return describe(row, &text, letter);
+    }
     let text = statement(row)?;
     let answer = match answer(row)? {
         Some(answer) => answer,

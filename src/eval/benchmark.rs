@@ -4,18 +4,20 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::consolidate::{Answered, Consolidation};
 use super::means::Means;
 use super::rollout::{Rollout, RolloutError, rollouts};
+use super::row::{ProblemResult, judged, ks};
 use super::stats::{self, Interval};
 use crate::data::Problem;
 use crate::engine::{EngineOptions, Observer, SamplingParams, Trace};
 use crate::model::Pretrained;
-use crate::reward::answer_keys;
 
 /// Resamples of the bootstrap.
-const RESAMPLES: usize = 1000;
+pub(super) const RESAMPLES: usize = 1000;
 
-/// Results over a set of problems. Rates are from 0 to 1, token counts are means per answer.
+/// Results over a set of problems. Rates are from 0 to 1, token counts are means per answer; intervals are the 95 %
+/// bootstrap intervals over problems.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Evaluation {
     /// Problems whose gold answer could be read.
@@ -26,31 +28,36 @@ pub struct Evaluation {
     pub samples: usize,
     /// Mean accuracy over all responses.
     pub mean_at_k: f64,
-    /// 95 % bootstrap interval of `mean_at_k` over problems.
+    /// How sure `mean_at_k` is.
     pub interval: Option<Interval>,
     /// Share of problems with at least one right response among K.
     pub pass_at_k: f64,
+    /// How sure `pass_at_k` is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pass_interval: Option<Interval>,
     /// Share of problems whose most frequent answer is right.
     pub maj_at_k: f64,
-    /// Share of responses with at least one well-formed block.
-    pub parallel_ratio: f64,
-    /// Share of responses that follow the grammar of the tags.
-    pub well_formed: f64,
-    /// Share of responses cut by the budget.
-    pub truncated: f64,
-    /// Tokens of a response.
-    pub total_tokens: f64,
-    /// Tokens on its longest chain, which is what latency follows.
-    pub critical_path_tokens: f64,
-    /// Of the responses with a block: share in which some path is right (where the task lets it be known).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub some_path_right: Option<f64>,
-    /// Of those: share whose answer is right too. Exploration fails in the first, consolidation in the second.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub answer_right_given_path: Option<f64>,
+    /// How sure `maj_at_k` is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maj_interval: Option<Interval>,
+    /// pass@k for the powers of two up to K, and for K: estimated without bias from the K samples.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub pass_at: BTreeMap<usize, f64>,
+    /// maj@k for the same k: the mean over sets of k of the K samples.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub maj_at: BTreeMap<usize, f64>,
+    /// What the responses are like.
+    #[serde(flatten)]
+    pub means: Means,
+    /// How the votes went, if each answer is the winner of a vote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consolidation: Option<Consolidation>,
     /// `mean_at_k` by the level of the problem, where there are several.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub by_level: BTreeMap<String, f64>,
+    /// Each problem whose gold answer could be read, for [comparisons](super::compare).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<ProblemResult>,
 }
 
 /// Tells `progress(done, total)` of each finished response.
@@ -81,54 +88,56 @@ pub fn evaluate(
     Ok(summarise(problems, &groups, samples))
 }
 
-/// The statistics of judged responses.
+/// The statistics of judged responses, one group a problem.
 pub fn summarise(problems: &[Problem], groups: &[Vec<Rollout>], samples: usize) -> Evaluation {
-    let readable = |group: &&(&Problem, &Vec<Rollout>)| group.1.iter().all(|r| r.judged.correct.is_some());
-    let all: Vec<(&Problem, &Vec<Rollout>)> = problems.iter().zip(groups).collect();
-    let kept: Vec<&(&Problem, &Vec<Rollout>)> = all.iter().filter(readable).collect();
-    let means: Vec<f64> = kept.iter().filter_map(|(_, g)| stats::mean_at_k(&correct(g))).collect();
-    let pass = kept.iter().filter_map(|(_, g)| {
-        let right = correct(g).iter().filter(|c| **c).count();
-        stats::pass_at_k(g.len(), right, g.len())
-    });
-    let majority = kept.iter().filter_map(|(problem, g)| {
-        let responses: Vec<&str> = g.iter().map(|r| r.text.as_str()).collect();
-        stats::maj_at_k(&answer_keys(problem, &responses), &correct(g))
-    });
-    let all_means = Means::of(groups.iter().flatten());
+    let answers: Vec<Vec<Answered>> =
+        groups.iter().map(|group| group.iter().map(Answered::response).collect()).collect();
+    statistics(problems, &answers, groups.iter().flatten(), samples)
+}
+
+/// The statistics of judged answers, one list a problem, and of the responses behind them.
+pub(super) fn statistics<'a>(
+    problems: &[Problem],
+    answers: &[Vec<Answered>],
+    responses: impl Iterator<Item = &'a Rollout> + Clone,
+    samples: usize,
+) -> Evaluation {
+    let (rows, majorities): (Vec<ProblemResult>, Vec<BTreeMap<usize, f64>>) =
+        problems.iter().zip(answers).filter_map(|(problem, answers)| judged(problem, answers)).unzip();
+    let each = |value: &dyn Fn(&ProblemResult) -> f64| rows.iter().map(value).collect::<Vec<f64>>();
+    let (means, majority) = (each(&ProblemResult::mean_at_k), each(&|row| row.majority));
+    let pass = each(&|row| row.pass_at(row.samples).unwrap_or(0.0));
+    let average = |values: &[f64]| stats::mean(values).unwrap_or(0.0);
+    let interval = |values: &[f64]| stats::bootstrap_interval(values, 0.95, RESAMPLES, 0);
+    let pass_at =
+        |k| Some((k, stats::mean(&rows.iter().filter_map(|row| row.pass_at(k)).collect::<Vec<_>>())?));
+    let maj_at = |k| {
+        Some((k, stats::mean(&majorities.iter().filter_map(|at| at.get(&k).copied()).collect::<Vec<_>>())?))
+    };
     Evaluation {
-        problems: kept.len(),
-        skipped: problems.len() - kept.len(),
+        problems: rows.len(),
+        skipped: problems.len() - rows.len(),
         samples,
-        mean_at_k: mean(means.iter().copied()),
-        interval: stats::bootstrap_interval(&means, 0.95, RESAMPLES, 0),
-        pass_at_k: mean(pass),
-        maj_at_k: mean(majority),
-        parallel_ratio: all_means.parallel_ratio,
-        well_formed: all_means.well_formed,
-        truncated: all_means.truncated,
-        total_tokens: all_means.total_tokens,
-        critical_path_tokens: all_means.critical_path_tokens,
-        some_path_right: all_means.some_path_right,
-        answer_right_given_path: all_means.answer_right_given_path,
-        by_level: by_level(&kept, &means),
+        mean_at_k: average(&means),
+        interval: interval(&means),
+        pass_at_k: average(&pass),
+        pass_interval: interval(&pass),
+        maj_at_k: average(&majority),
+        maj_interval: interval(&majority),
+        pass_at: ks(samples).filter_map(pass_at).collect(),
+        maj_at: ks(samples).filter_map(maj_at).collect(),
+        means: Means::of(responses),
+        consolidation: None,
+        by_level: by_level(&rows),
+        rows,
     }
 }
 
-fn correct(group: &[Rollout]) -> Vec<bool> {
-    group.iter().map(|r| r.judged.correct == Some(true)).collect()
-}
-
-/// The mean, 0 of nothing.
-fn mean(values: impl Iterator<Item = f64>) -> f64 {
-    stats::mean(&values.collect::<Vec<_>>()).unwrap_or(0.0)
-}
-
-fn by_level(kept: &[&(&Problem, &Vec<Rollout>)], means: &[f64]) -> BTreeMap<String, f64> {
+fn by_level(rows: &[ProblemResult]) -> BTreeMap<String, f64> {
     let mut levels: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    for ((problem, _), &m) in kept.iter().zip(means) {
-        if let Some(level) = &problem.level {
-            levels.entry(level.clone()).or_default().push(m);
+    for row in rows {
+        if let Some(level) = &row.level {
+            levels.entry(level.clone()).or_default().push(row.mean_at_k());
         }
     }
     if levels.len() < 2 {

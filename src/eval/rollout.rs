@@ -10,6 +10,8 @@ use crate::prompt::Tag;
 use crate::reward::{Judged, judge, some_path_right};
 use parallel_r1_verify::countdown::Task;
 
+use super::shape::Shape;
+
 /// A response with its judgement.
 pub struct Rollout {
     /// What the engine recorded.
@@ -20,6 +22,8 @@ pub struct Rollout {
     pub judged: Judged,
     /// Whether some path found a right solution; known for Countdown responses with a block.
     pub path_right: Option<bool>,
+    /// Its blocks.
+    pub shape: Shape,
 }
 
 /// Why there are no rollouts.
@@ -67,7 +71,9 @@ fn rollout(model: &Pretrained, problem: &Problem, trace: Trace) -> Result<Rollou
         }
         _ => None,
     };
-    Ok(Rollout { trace, text, judged, path_right })
+    let parallel = model.tokenizer.id(Tag::Parallel.text());
+    let shape = Shape::of(&text, trace.response(), parallel);
+    Ok(Rollout { trace, text, judged, path_right, shape })
 }
 
 /// The text of each path, in either structure.

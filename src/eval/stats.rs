@@ -5,7 +5,6 @@
 //! problem are not independent, problems are).
 
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -35,28 +34,6 @@ pub fn pass_at_k(n: usize, c: usize, k: usize) -> Option<f64> {
     }
     let none_right: f64 = (n - c + 1..=n).map(|i| 1.0 - k as f64 / i as f64).product();
     Some(1.0 - none_right)
-}
-
-/// maj@k of one problem: is the answer that most samples give right? `None` without samples.
-///
-/// `keys` are equal for equal answers and `None` for samples without one, which don't vote. Between
-/// leaders with equally many votes it is the mean, the chance that a draw would be right; without any
-/// vote it is 0. Where a key has right and wrong samples, they count by their part.
-pub fn maj_at_k<K: AsRef<str>>(keys: &[Option<K>], correct: &[bool]) -> Option<f64> {
-    let mut groups: BTreeMap<&str, (usize, usize)> = BTreeMap::new(); // votes, right ones
-    for (key, &correct) in keys.iter().zip(correct) {
-        if let Some(key) = key {
-            let group = groups.entry(key.as_ref()).or_default();
-            *group = (group.0 + 1, group.1 + usize::from(correct));
-        }
-    }
-    let most = groups.values().map(|group| group.0).max().unwrap_or(0);
-    let leaders: Vec<f64> = groups
-        .values()
-        .filter(|group| group.0 == most)
-        .map(|&(votes, right)| right as f64 / votes as f64)
-        .collect();
-    (!correct.is_empty()).then(|| mean(&leaders).unwrap_or(0.0))
 }
 
 /// A range of values.
@@ -141,22 +118,6 @@ mod tests {
     }
 
     #[test]
-    fn majorities() {
-        let (a, b) = (Some("a"), Some("b"));
-        for (keys, correct, expected) in [
-            (vec![a, a, b], vec![true, true, false], Some(1.0)),
-            (vec![b, a, b], vec![false, true, false], Some(0.0)),
-            (vec![a, b], vec![true, false], Some(0.5)),
-            (vec![a, b, Some("c")], vec![true, false, false], Some(1.0 / 3.0)),
-            (vec![None, None, a], vec![false, false, true], Some(1.0)),
-            (vec![None, None], vec![false, false], Some(0.0)),
-            (vec![], vec![], None),
-        ] {
-            assert_eq!(maj_at_k(&keys, &correct), expected, "{keys:?}");
-        }
-    }
-
-    #[test]
     fn intervals_are_seeded_and_hold_the_mean() {
         let values: Vec<f64> = (0..200).map(|i| f64::from(i % 4 == 0)).collect();
         let interval = bootstrap_interval(&values, 0.95, 2000, 7).unwrap();
@@ -164,6 +125,19 @@ mod tests {
         assert_ne!(bootstrap_interval(&values, 0.95, 2000, 8), Some(interval));
         // The normal approximation: 0.25 +- 1.96 sqrt(0.25 * 0.75 / 200) = 0.19 to 0.31.
         assert!((interval.low - 0.19).abs() < 0.015 && (interval.high - 0.31).abs() < 0.015, "{interval:?}");
+    }
+
+    #[test]
+    fn the_interval_of_few_values_is_that_of_all_resamples() {
+        let values = [0.0, 0.25, 0.5, 0.5, 1.0];
+        let resample = |code: usize| (0..5).map(|i| values[code / 5usize.pow(i) % 5]).sum::<f64>() / 5.0;
+        let mut means: Vec<f64> = (0..5usize.pow(5)).map(resample).collect();
+        means.sort_by(f64::total_cmp);
+        let drawn = bootstrap_interval(&values, 0.9, 20_000, 1).unwrap();
+        for (got, q) in [(drawn.low, 0.05), (drawn.high, 0.95)] {
+            let all = means[(q * means.len() as f64) as usize];
+            assert!((got - all).abs() < 0.03, "{got} against {all}");
+        }
     }
 
     #[test]

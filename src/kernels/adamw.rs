@@ -1,9 +1,9 @@
 //! One step of AdamW (Loshchilov and Hutter 2019, arXiv 1711.05101) on one parameter.
 
-use candle_core::{CpuStorage, InplaceOp2, Layout, Result, Tensor, Var};
+use candle_core::{Result, Tensor, Var};
 use rayon::prelude::*;
 
-use super::{contiguous, vectorised};
+use super::{data, exp::dot, vectorised, with_data_mut};
 
 const TASK: usize = 1 << 16;
 
@@ -30,8 +30,18 @@ pub struct AdamWStep {
 pub fn adamw(param: &Var, grad: &Tensor, moments: &Var, step: &AdamWStep) -> Result<()> {
     let grad = grad.contiguous()?;
     if param.device().is_cpu() {
-        moments.inplace_op2(&grad, &Moments(*step))?;
-        return param.inplace_op2(moments, &Update(*step));
+        let grad = data(&grad)?;
+        return with_data_mut(param, |param| {
+            with_data_mut(moments, |moments| {
+                match moments.len() == 2 * grad.len() && param.len() == grad.len() {
+                    true => {
+                        step.update(param, &grad, moments);
+                        Ok(())
+                    }
+                    false => candle_core::bail!("adamw: {} gradients, {} moments", grad.len(), moments.len()),
+                }
+            })
+        })??;
     }
     composed(param, &grad, moments, step)
 }
@@ -48,76 +58,46 @@ fn composed(param: &Var, grad: &Tensor, moments: &Var, s: &AdamWStep) -> Result<
 }
 
 impl AdamWStep {
+    /// One pass over parameter, gradient and both moments: memory is what it costs.
+    fn update(&self, param: &mut [f32], grad: &[f32], moments: &mut [f32]) {
+        let (c1, c2) = self.corrections();
+        let (b1, b2, scale) = (self.beta1 as f32, self.beta2 as f32, self.grad_scale as f32);
+        let (lr, eps) = (self.lr as f32, self.eps as f32);
+        let (rate, c2, keep) = (lr / c1 as f32, 1.0 / c2 as f32, 1.0 - lr * self.weight_decay as f32);
+        let (first, second) = moments.split_at_mut(grad.len());
+        let blocks = param.par_chunks_mut(TASK).zip(grad.par_chunks(TASK));
+        let moments = first.par_chunks_mut(TASK).zip(second.par_chunks_mut(TASK));
+        blocks.zip(moments).for_each(|((param, grad), (first, second))| {
+            vectorised(
+                #[inline(always)]
+                || {
+                    let moments = first.iter_mut().zip(&mut *second);
+                    for ((p, &g), (m, v)) in param.iter_mut().zip(grad).zip(moments) {
+                        let g = g * scale;
+                        *m = b1 * *m + (1.0 - b1) * g;
+                        *v = b2 * *v + (1.0 - b2) * g * g;
+                        *p = *p * keep - rate * *m / ((*v * c2).sqrt() + eps);
+                    }
+                },
+            )
+        });
+    }
+
     fn corrections(&self) -> (f64, f64) {
         let power = |beta: f64| 1.0 - beta.powi(self.step.min(i32::MAX as usize) as i32);
         (power(self.beta1), power(self.beta2))
     }
 }
 
-fn contiguous_mut<'a>(storage: &'a mut CpuStorage, layout: &Layout) -> Result<&'a mut [f32]> {
-    match (storage, layout.contiguous_offsets()) {
-        (CpuStorage::F32(data), Some((start, end))) => Ok(&mut data[start..end]),
-        _ => candle_core::bail!("adamw: expected contiguous f32 data"),
-    }
-}
-
-struct Moments(AdamWStep);
-
-impl InplaceOp2 for Moments {
-    fn name(&self) -> &'static str {
-        "adamw moments"
-    }
-
-    fn cpu_fwd(&self, moments: &mut CpuStorage, lm: &Layout, grad: &CpuStorage, lg: &Layout) -> Result<()> {
-        let (moments, grad) = (contiguous_mut(moments, lm)?, contiguous(grad, lg)?);
-        if moments.len() != 2 * grad.len() {
-            candle_core::bail!("adamw: moments {:?} for a gradient {:?}", lm.shape(), lg.shape());
-        }
-        let (first, second) = moments.split_at_mut(grad.len());
-        let (b1, b2, scale) = (self.0.beta1 as f32, self.0.beta2 as f32, self.0.grad_scale as f32);
-        let blocks = first.par_chunks_mut(TASK).zip(second.par_chunks_mut(TASK)).zip(grad.par_chunks(TASK));
-        blocks.for_each(|((first, second), grad)| {
-            vectorised(
-                #[inline(always)]
-                || {
-                    for ((m, v), &g) in first.iter_mut().zip(second.iter_mut()).zip(grad) {
-                        let g = g * scale;
-                        *m = b1 * *m + (1.0 - b1) * g;
-                        *v = b2 * *v + (1.0 - b2) * g * g;
-                    }
-                },
-            )
-        });
-        Ok(())
-    }
-}
-
-struct Update(AdamWStep);
-
-impl InplaceOp2 for Update {
-    fn name(&self) -> &'static str {
-        "adamw update"
-    }
-
-    fn cpu_fwd(&self, param: &mut CpuStorage, lp: &Layout, moments: &CpuStorage, lm: &Layout) -> Result<()> {
-        let (param, moments) = (contiguous_mut(param, lp)?, contiguous(moments, lm)?);
-        let (first, second) = moments.split_at(moments.len() / 2);
-        let (c1, c2) = self.0.corrections();
-        let (lr, eps) = (self.0.lr as f32, self.0.eps as f32);
-        let (rate, c2, keep) = (lr / c1 as f32, 1.0 / c2 as f32, 1.0 - lr * self.0.weight_decay as f32);
-        let blocks = param.par_chunks_mut(TASK).zip(first.par_chunks(TASK)).zip(second.par_chunks(TASK));
-        blocks.for_each(|((param, first), second)| {
-            vectorised(
-                #[inline(always)]
-                || {
-                    for ((p, &m), &v) in param.iter_mut().zip(first).zip(second) {
-                        *p = *p * keep - rate * m / ((v * c2).sqrt() + eps);
-                    }
-                },
-            )
-        });
-        Ok(())
-    }
+/// The sum of squares, in parts of fixed size.
+pub(crate) fn sum_of_squares(x: &[f32]) -> f64 {
+    let part = |x: &[f32]| {
+        f64::from(vectorised(
+            #[inline(always)]
+            || dot(x, x),
+        ))
+    };
+    x.par_chunks(TASK).map(part).collect::<Vec<_>>().into_iter().sum()
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 //! sees the first i + 1. In training the keys are the sequence's own rows; in the engine they are cache slots. The
 //! arithmetic is the same either way, which is half of the project's law.
 
+pub(crate) mod tiled;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -11,7 +13,7 @@ use candle_core::{CpuStorage, CustomOp3, D, Layout, Result, Shape, Tensor};
 use rayon::prelude::*;
 
 use super::dot::{Dots, Rows, WeightedSum, Weights};
-use super::{SharedMut, contiguous, exp, vectorised, wide, with_data};
+use super::{SharedMut, contiguous, data, exp, vectorised, wide};
 use crate::layout::{QueryBlock, Visibility};
 
 /// Query rows whose scores are held at once; bounds the scratch memory at `ROWS * keys`.
@@ -98,11 +100,14 @@ struct Attention {
 }
 
 /// Sizes of one call.
-#[derive(Clone, Copy)]
-struct Sizes {
-    heads: usize,
-    kv_heads: usize,
-    width: usize,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    /// Query heads.
+    pub(crate) heads: usize,
+    /// Heads of keys and values.
+    pub(crate) kv_heads: usize,
+    /// Width of a head.
+    pub(crate) width: usize,
 }
 
 impl Sizes {
@@ -165,25 +170,26 @@ fn normalise(chunk: &Chunk, scores: &mut [f32]) {
     );
 }
 
-impl Attention {
-    fn check(&self, rows: usize, keys: usize) -> Result<()> {
-        let mut next = 0;
-        for block in &self.visibility.blocks {
-            let sound = |r: &Range<usize>| r.start < r.end && r.end <= keys;
-            let own = block.own..block.own.saturating_add(block.queries.len());
-            // Rows of two blocks that overlap would be written by two threads.
-            let inside = block.context.iter().chain(std::iter::once(&own)).all(sound);
-            if block.queries.start != next || block.queries.is_empty() || !inside {
-                candle_core::bail!("attention: block {block:?} does not fit {rows} rows and {keys} keys");
-            }
-            next = block.queries.end;
+/// Fails unless the blocks cover `rows` rows once, ascending, and name keys below `keys`.
+pub(crate) fn check(visibility: &Visibility, rows: usize, keys: usize) -> Result<()> {
+    let mut next = 0;
+    for block in &visibility.blocks {
+        let sound = |r: &Range<usize>| r.start < r.end && r.end <= keys;
+        let own = block.own..block.own.saturating_add(block.queries.len());
+        // Rows of two blocks that overlap would be written by two threads.
+        let inside = block.context.iter().chain(std::iter::once(&own)).all(sound);
+        if block.queries.start != next || block.queries.is_empty() || !inside {
+            candle_core::bail!("attention: block {block:?} does not fit {rows} rows and {keys} keys");
         }
-        if next != rows {
-            candle_core::bail!("attention: visibility covers {next} of {rows} rows");
-        }
-        Ok(())
+        next = block.queries.end;
     }
+    if next != rows {
+        candle_core::bail!("attention: visibility covers {next} of {rows} rows");
+    }
+    Ok(())
+}
 
+impl Attention {
     /// Output of one block and one key/value head, chunk by chunk.
     #[allow(unsafe_code)]
     fn forward(&self, block: &QueryBlock, head: usize, s: Sizes, [q, k, v]: [&[f32]; 3], out: SharedMut) {
@@ -210,74 +216,6 @@ impl Attention {
             }
         }
     }
-
-    /// Gradients of one block and one key/value head, added to dq, dk, dv. Scores are computed again.
-    #[allow(unsafe_code)]
-    fn backward(
-        &self,
-        block: &QueryBlock,
-        head: usize,
-        s: Sizes,
-        inputs: [&[f32]; 4],
-        outputs: [SharedMut; 3],
-    ) {
-        let ([q, k, v, dout], [dq, dk, dv]) = (inputs, outputs);
-        let (mut p, mut ds) = (Vec::new(), Vec::new());
-        for chunk in chunks(block) {
-            let (n, first, width) = (chunk.rows.len(), block.queries.start + chunk.rows.start, chunk.width());
-            p.resize(n * width, 0.0);
-            ds.resize(n * width, 0.0);
-            let (p, ds) = (&mut p[..n * width], &mut ds[..n * width]);
-            for h in head * s.group()..(head + 1) * s.group() {
-                score(s.q_rows(q, h, first, n), &chunk, s, k, head, s.scale(), p);
-                normalise(&chunk, p);
-                score(s.q_rows(dout, h, first, n), &chunk, s, v, head, 1.0, ds);
-                softmax_backward(p, ds, width, s.scale());
-                let mut at = 0;
-                for run in chunk.runs() {
-                    let (q_stride, kv_stride) = (s.heads * s.width, s.kv_heads * s.width);
-                    let by_row = Weights { data: &ds[at..], row: width, column: 1 };
-                    let source = s.kv_rows(k, head, run.start, run.len());
-                    // SAFETY: a task owns its query heads in dq.
-                    let sum = unsafe {
-                        let rows = dq.at((first * s.heads + h) * s.width);
-                        WeightedSum::new(by_row, source, rows, q_stride, n)
-                    };
-                    pulp::Arch::new().dispatch(sum);
-                    for (data, source, out) in [(&ds[at..], q, dk), (&p[at..], dout, dv)] {
-                        let by_key = Weights { data, row: 1, column: width };
-                        let source = s.q_rows(source, h, first, n);
-                        // SAFETY: a task owns its key/value head in dk and dv.
-                        let sum = unsafe {
-                            let keys = out.at((run.start * s.kv_heads + head) * s.width);
-                            WeightedSum::new(by_key, source, keys, kv_stride, run.len())
-                        };
-                        pulp::Arch::new().dispatch(sum);
-                    }
-                    at += run.len();
-                }
-            }
-        }
-    }
-}
-
-/// `ds = scale * p * (dp - sum(p * dp))`, row by row; `ds` holds dp on entry. Hidden keys have p = 0.
-fn softmax_backward(p: &[f32], ds: &mut [f32], width: usize, scale: f32) {
-    vectorised(
-        #[inline(always)]
-        || {
-            let mut product = vec![0f32; width];
-            for (p, ds) in p.chunks_exact(width).zip(ds.chunks_exact_mut(width)) {
-                for i in 0..width {
-                    product[i] = p[i] * ds[i];
-                }
-                let mean = exp::sum(&product);
-                for i in 0..width {
-                    ds[i] = scale * p[i] * (ds[i] - mean);
-                }
-            }
-        },
-    );
 }
 
 impl CustomOp3 for Attention {
@@ -295,7 +233,7 @@ impl CustomOp3 for Attention {
         lv: &Layout,
     ) -> Result<(CpuStorage, Shape)> {
         let sizes = Sizes::of(lq.shape(), lk.shape(), lv.shape())?;
-        self.check(lq.dims()[0], lk.dims()[0])?;
+        check(&self.visibility, lq.dims()[0], lk.dims()[0])?;
         let (q, k, v) = (contiguous(q, lq)?, contiguous(k, lk)?, contiguous(v, lv)?);
         let mut out = vec![0f32; q.len()];
         let shared = SharedMut::new(&mut out);
@@ -316,23 +254,16 @@ impl CustomOp3 for Attention {
         dout: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
         let sizes = Sizes::of(q.shape(), k.shape(), v.shape())?;
+        let dout = dout.contiguous()?;
+        let inputs = [data(q)?, data(k)?, data(v)?];
+        let inputs @ [q_data, k_data, v_data] = inputs.each_ref().map(|data| &**data);
+        let (mut out, mut lse) = (vec![0f32; q_data.len()], vec![0f32; q_data.len() / sizes.width]);
+        let mut scratch = tiled::Scratch::default();
+        tiled::forward(inputs, &self.visibility, sizes, &mut out, &mut lse, &mut scratch);
+        let inputs = [q_data, k_data, v_data, &out, &*data(&dout)?];
         let mut grads = [q, k, v].map(|t| vec![0f32; t.elem_count()]);
-        let outputs = grads.each_mut().map(|g| SharedMut::new(g));
-        with_data(q, |q| {
-            with_data(k, |k| {
-                with_data(v, |v| {
-                    with_data(dout, |dout| {
-                        // One task a key/value head: blocks share keys, so their sums must not run side by side.
-                        (0..sizes.kv_heads).into_par_iter().for_each(|head| {
-                            for block in &self.visibility.blocks {
-                                self.backward(block, head, sizes, [q, k, v, dout], outputs);
-                            }
-                        });
-                        Ok(())
-                    })
-                })
-            })
-        })?;
+        let outputs = grads.each_mut().map(|grad| grad.as_mut_slice());
+        tiled::backward(inputs, &lse, &self.visibility, sizes, outputs, &mut scratch);
         let [dq, dk, dv] = grads;
         let tensor = |data, like: &Tensor| Tensor::from_vec(data, like.shape(), like.device());
         Ok((Some(tensor(dq, q)?), Some(tensor(dk, k)?), Some(tensor(dv, v)?)))

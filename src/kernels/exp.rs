@@ -46,6 +46,30 @@ pub(crate) fn sum(row: &[f32]) -> f32 {
     lanes.iter().chain(tail).fold(0.0, |a, &b| a + b)
 }
 
+/// Folds sixteen lanes into one by halves.
+#[inline(always)]
+pub(crate) fn fold(mut lanes: [f32; 16], f: impl Fn(f32, f32) -> f32) -> f32 {
+    for half in [8, 4, 2, 1] {
+        let (low, high) = lanes.split_at_mut(half);
+        low.iter_mut().zip(high).for_each(|(low, high)| *low = f(*low, *high));
+    }
+    lanes[0]
+}
+
+/// The dot product in sixteen fixed lanes.
+#[inline(always)]
+pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let mut lanes = [0f32; 16];
+    let (xs, ys) = (a.chunks_exact(16), b.chunks_exact(16));
+    let tail: f32 = xs.remainder().iter().zip(ys.remainder()).map(|(x, y)| x * y).sum();
+    for (x, y) in xs.zip(ys) {
+        for ((lane, x), y) in lanes.iter_mut().zip(x).zip(y) {
+            *lane = x.mul_add(*y, *lane);
+        }
+    }
+    fold(lanes, |a, b| a + b) + tail
+}
+
 /// Turns scores into `softmax(scores)` in place and returns `log(sum(e^scores))`.
 #[inline(always)]
 pub(crate) fn softmax(row: &mut [f32]) -> f32 {
@@ -58,22 +82,6 @@ pub(crate) fn softmax(row: &mut [f32]) -> f32 {
     for x in row.iter_mut() {
         *x *= scale;
     }
-    top + total.ln()
-}
-
-/// `log(sum(e^row))`, without changing the row.
-#[inline(always)]
-pub(crate) fn log_sum_exp(row: &[f32]) -> f32 {
-    let top = max(row);
-    let mut lanes = [0f32; 8];
-    let chunks = row.chunks_exact(8);
-    let tail = chunks.remainder();
-    for chunk in chunks {
-        for (s, &x) in lanes.iter_mut().zip(chunk) {
-            *s += exp(x - top);
-        }
-    }
-    let total = lanes.iter().copied().chain(tail.iter().map(|&x| exp(x - top))).fold(0.0, |a, b| a + b);
     top + total.ln()
 }
 
@@ -96,7 +104,7 @@ mod tests {
     fn softmax_of_masked_rows_sums_to_one() {
         let mut row: Vec<f32> = (0..37).map(|i| (i as f32 * 0.7).sin() * 3.0).collect();
         row[5] = f32::NEG_INFINITY;
-        let lse = log_sum_exp(&row);
+        let lse = row.iter().map(|x| x.exp()).sum::<f32>().ln();
         let same = softmax(&mut row);
         assert!((lse - same).abs() < 1e-6);
         assert_eq!(row[5], 0.0);

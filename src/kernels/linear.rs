@@ -1,15 +1,9 @@
 //! `y = x W^T`: the projections and the output head.
 
 use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor};
-use rayon::prelude::*;
 
-use super::dot::{Dots, Rows};
-use super::{SharedMut, contiguous, wide};
-
-/// Rows of x that one task takes: they stay in the second-level cache while the weights pass by.
-const TASK_ROWS: usize = 48;
-/// Below this many multiply-adds a product runs on one thread, since waking another costs more.
-const PARALLEL: usize = 1 << 17;
+use super::gemm::{Into, Matrix, gemm};
+use super::{contiguous, wide, with_data};
 
 /// `x [m, k] -> y [m, n]` with `weight [n, k]` as stored by Hugging Face.
 ///
@@ -23,32 +17,35 @@ pub fn linear(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
 }
 
 /// The product on plain slices: `x [m, k]`, `weight [n, k]` -> `out [m, n]`.
-pub(super) fn product(x: &[f32], weight: &[f32], k: usize, out: &mut [f32]) {
+pub(super) fn product(x: &[f32], weight: &[f32], k: usize, into: Into, out: &mut [f32]) {
     let (m, n) = (x.len() / k, weight.len() / k);
-    assert_eq!(out.len(), m * n);
-    let out = SharedMut::new(out);
-    let block = |rows: std::ops::Range<usize>, columns: std::ops::Range<usize>| {
-        let w = Rows::new(&weight[columns.start * k..columns.end * k], k, k, columns.len());
-        let at = rows.start * n + columns.start;
-        let x = Rows::new(&x[rows.start * k..rows.end * k], k, k, rows.len());
-        // SAFETY: the block lies within the m x n elements of out; different blocks write different elements.
-        #[allow(unsafe_code)]
-        pulp::Arch::new().dispatch(unsafe { Dots::new(x, w, 1.0, out.at(at), n) });
-    };
-    let threads = rayon::current_num_threads();
-    if m * n * k < PARALLEL || threads == 1 {
-        (0..m.div_ceil(TASK_ROWS)).for_each(|t| block(t * TASK_ROWS..m.min((t + 1) * TASK_ROWS), 0..n));
-    } else if m >= TASK_ROWS * threads {
-        let tasks = m.div_ceil(TASK_ROWS);
-        (0..tasks).into_par_iter().for_each(|t| block(t * TASK_ROWS..m.min((t + 1) * TASK_ROWS), 0..n));
-    } else {
-        let width = n.div_ceil(threads).next_multiple_of(4);
-        (0..n.div_ceil(width)).into_par_iter().for_each(|t| {
-            (0..m.div_ceil(TASK_ROWS)).for_each(|r| {
-                block(r * TASK_ROWS..m.min((r + 1) * TASK_ROWS), t * width..n.min((t + 1) * width));
-            });
-        });
-    }
+    gemm(Matrix::new(x, m, k), Matrix::new(weight, n, k).t(), into, out);
+}
+
+/// The gradient of x: `dy [m, n]`, `weight [n, k]` -> `[m, k]`.
+pub(super) fn input_gradient(dy: &Tensor, weight: &Tensor) -> Result<Tensor> {
+    let ((m, n), k) = (dy.dims2()?, weight.dim(1)?);
+    let mut dx = vec![0f32; m * k];
+    with_data(dy, |dy| {
+        with_data(weight, |weight| {
+            gemm(Matrix::new(dy, m, n), Matrix::new(weight, n, k), Into::Set, &mut dx);
+            Ok(())
+        })
+    })?;
+    Tensor::from_vec(dx, (m, k), dy.device())
+}
+
+/// The gradient of the weight: `dy [m, n]`, `x [m, k]` -> `[n, k]`.
+pub(super) fn weight_gradient(dy: &Tensor, x: &Tensor) -> Result<Tensor> {
+    let ((m, n), k) = (dy.dims2()?, x.dim(1)?);
+    let mut dw = vec![0f32; n * k];
+    with_data(dy, |dy| {
+        with_data(x, |x| {
+            gemm(Matrix::new(dy, m, n).t(), Matrix::new(x, m, k), Into::Set, &mut dw);
+            Ok(())
+        })
+    })?;
+    Tensor::from_vec(dw, (n, k), dy.device())
 }
 
 struct Linear;
@@ -70,7 +67,7 @@ impl CustomOp2 for Linear {
             candle_core::bail!("linear: x [{m}, {k}] against weight [{n}, {kw}]");
         }
         let mut out = vec![0f32; m * n];
-        product(contiguous(x, lx)?, contiguous(w, lw)?, k, &mut out);
+        product(contiguous(x, lx)?, contiguous(w, lw)?, k, Into::Set, &mut out);
         Ok((CpuStorage::F32(out), (m, n).into()))
     }
 
@@ -81,11 +78,11 @@ impl CustomOp2 for Linear {
         _: &Tensor,
         dy: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        let dy = dy.contiguous()?.detach();
+        let dy = dy.detach();
         // Detached, or the gradients would keep the whole graph that x and w stand in alive. What is not trained gets
         // none: under adapters that saves half of the backward pass.
-        let dx = x.track_op().then(|| dy.matmul(&w.detach())).transpose()?;
-        let dw = w.track_op().then(|| dy.t()?.matmul(&x.detach())).transpose()?;
+        let dx = x.track_op().then(|| input_gradient(&dy, &w.detach())).transpose()?;
+        let dw = w.track_op().then(|| weight_gradient(&dy, &x.detach())).transpose()?;
         Ok((dx, dw))
     }
 }

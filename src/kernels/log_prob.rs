@@ -1,15 +1,21 @@
 //! The log-probability of sampled tokens straight from hidden states, without a logits tensor of the whole batch.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use candle_core::{CpuStorage, CustomOp2, DType, Layout, Result, Shape, Tensor};
 use rayon::prelude::*;
 
-use super::{contiguous, exp, linear, linear::product, vectorised, wide, with_data};
+use super::gemm::{Into, Matrix, gemm};
+use super::linear::linear;
+use super::{contiguous, data, exp, vectorised, wide};
 use crate::prompt::{AllowedSet, Controls};
 
-/// Logits held at once, in elements; bounds the scratch memory.
-const CHUNK_ELEMENTS: usize = 1 << 24;
+/// Logits held at once, in elements: about what the last cache holds.
+const CHUNK_ELEMENTS: usize = 1 << 23;
+/// Weights kept for the gradient, in elements (128 MiB); beyond, they are computed again.
+const KEPT_ELEMENTS: usize = 1 << 25;
+const LANES: usize = 16;
 
 /// One sampled token: what was drawn, from which set, at which temperature.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +50,7 @@ pub fn log_prob(
 /// `hidden [n, d]`, `head [vocab, d]` -> logits `[n, vocab]` in f32, those that [`log_prob`] sees.
 pub fn logits(hidden: &Tensor, head: &Tensor) -> Result<Tensor> {
     if hidden.device().is_cpu() {
-        linear::linear(&wide(hidden)?, head)
+        linear(&wide(hidden)?, head)
     } else {
         hidden.matmul(&head.t()?)?.to_dtype(DType::F32)
     }
@@ -69,6 +75,181 @@ fn composed(hidden: &Tensor, head: &Tensor, draws: &[Draw], controls: &Controls)
     Tensor::cat(&[log_p.gather(&ids, 1)?, entropy], 1)
 }
 
+/// What the gradient needs of each row of a forward pass: the factor on its weights, and its entropy.
+type Row = (f32, f32);
+
+/// The weights `e^(logit - top)` of a forward pass, where they fit the budget, and what else its gradient needs.
+#[derive(Default)]
+pub(crate) struct Kept {
+    weights: Vec<f32>,
+    rows: Vec<Row>,
+    /// Whether they are those of a whole pass.
+    whole: bool,
+}
+
+/// Draws to be scored, on slices.
+#[derive(Clone, Copy)]
+pub(crate) struct Readout<'a> {
+    pub(crate) draws: &'a [Draw],
+    pub(crate) controls: &'a Controls,
+    /// Width of a hidden state.
+    pub(crate) d: usize,
+    /// Logits held at once; and up to [`KEPT_ELEMENTS`] where they are kept.
+    elements: usize,
+}
+
+impl<'a> Readout<'a> {
+    pub(crate) fn new(draws: &'a [Draw], controls: &'a Controls, d: usize) -> Self {
+        Self { draws, controls, d, elements: CHUNK_ELEMENTS }
+    }
+
+    /// An error unless `hidden` has a row for each draw and `head` one for each token.
+    pub(crate) fn check(&self, hidden: &[f32], head: &[f32]) -> Result<()> {
+        let (rows, vocab) = (hidden.len() / self.d, head.len() / self.d);
+        if rows != self.draws.len() {
+            candle_core::bail!("log_prob: {rows} rows, {} draws", self.draws.len());
+        }
+        match self.draws.iter().find(|draw| draw.token as usize >= vocab) {
+            Some(draw) => {
+                candle_core::bail!("log_prob: token {} outside a vocabulary of {vocab}", draw.token)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn chunks(&self, vocab: usize, elements: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+        let (n, step) = (self.draws.len(), (elements / vocab).max(1));
+        (0..n).step_by(step).map(move |start| start..n.min(start + step))
+    }
+
+    /// Log-probability and entropy of each draw, `out [draws, 2]`; fills `kept` where there is room.
+    pub(crate) fn forward(&self, hidden: &[f32], head: &[f32], out: &mut [f32], kept: Option<&mut Kept>) {
+        let vocab = head.len() / self.d;
+        let mut alone = Kept::default();
+        let fits = kept.is_some() && self.draws.len() * vocab <= KEPT_ELEMENTS;
+        let kept = kept.unwrap_or(&mut alone);
+        kept.whole = fits;
+        let elements = if fits { KEPT_ELEMENTS } else { self.elements };
+        kept.rows.clear();
+        for rows in self.chunks(vocab, elements) {
+            grow(&mut kept.weights, rows.len() * vocab);
+            let out = &mut out[2 * rows.start..2 * rows.end];
+            kept.rows.extend(self.weigh(rows, hidden, head, &mut kept.weights, out));
+        }
+    }
+
+    /// Turns the logits of some rows into weights.
+    fn weigh(
+        &self,
+        rows: Range<usize>,
+        hidden: &[f32],
+        head: &[f32],
+        weights: &mut [f32],
+        out: &mut [f32],
+    ) -> Vec<Row> {
+        let (d, vocab) = (self.d, head.len() / self.d);
+        let weights = &mut weights[..rows.len() * vocab];
+        let hidden = Matrix::new(&hidden[rows.start * d..rows.end * d], rows.len(), d);
+        gemm(hidden, Matrix::new(head, vocab, d).t(), Into::Set, weights);
+        let places = weights.par_chunks_mut(vocab).zip(out.par_chunks_mut(2)).zip(&self.draws[rows]);
+        let row = |((row, out), draw): ((&mut [f32], &mut [f32]), &Draw)| {
+            draw.allowed.mask(row, self.controls);
+            vectorised(
+                #[inline(always)]
+                || softmax_weights(row, draw, out),
+            )
+        };
+        places.map(row).collect()
+    }
+
+    /// The gradient of [`Readout::forward`] for `grad [draws, 2]`: `dhidden` is overwritten; `dhead` too, or added to
+    /// where that is asked for. Weights that were not kept are computed again.
+    pub(crate) fn backward(
+        &self,
+        [hidden, head, grad]: [&[f32]; 3],
+        kept: &mut Kept,
+        mut dhidden: Option<&mut [f32]>,
+        mut dhead: Option<(&mut [f32], bool)>,
+    ) {
+        let (d, vocab) = (self.d, head.len() / self.d);
+        let elements = if kept.whole { KEPT_ELEMENTS } else { self.elements };
+        for rows in self.chunks(vocab, elements) {
+            grow(&mut kept.weights, rows.len() * vocab);
+            if !kept.whole {
+                let mut out = vec![0f32; 2 * rows.len()];
+                let again = self.weigh(rows.clone(), hidden, head, &mut kept.weights, &mut out);
+                kept.rows[rows.clone()].copy_from_slice(&again);
+            }
+            let weights = &mut kept.weights[..rows.len() * vocab];
+            let places = weights.par_chunks_mut(vocab).zip(grad[2 * rows.start..].par_chunks(2));
+            let known = self.draws[rows.clone()].par_iter().zip(&kept.rows[rows.clone()]);
+            places.zip(known).for_each(|((row, grad), (draw, known))| {
+                vectorised(
+                    #[inline(always)]
+                    || logit_gradient(row, draw, grad, *known),
+                )
+            });
+            let slopes = Matrix::new(weights, rows.len(), vocab);
+            if let Some(dhidden) = &mut dhidden {
+                let dhidden = &mut dhidden[rows.start * d..rows.end * d];
+                gemm(slopes, Matrix::new(head, vocab, d), Into::Set, dhidden);
+            }
+            if let Some((dhead, accumulate)) = &mut dhead {
+                let hidden = Matrix::new(&hidden[rows.start * d..rows.end * d], rows.len(), d);
+                gemm(slopes.t(), hidden, if *accumulate { Into::Add } else { Into::Set }, dhead);
+                *accumulate = true;
+            }
+        }
+        kept.whole = false;
+    }
+}
+
+fn grow(buffer: &mut Vec<f32>, len: usize) {
+    if buffer.len() < len {
+        buffer.resize(len, 0.0);
+    }
+}
+
+/// Turns a row of logits into `e^(logit / T - top)`, with one exponential an element; forbidden tokens have none.
+#[inline(always)]
+fn softmax_weights(row: &mut [f32], draw: &Draw, out: &mut [f32]) -> Row {
+    let inverse = 1.0 / draw.temperature;
+    let top = exp::max(row) * inverse;
+    let token = row[draw.token as usize] * inverse - top;
+    let (mut totals, mut sums) = ([0f32; LANES], [0f32; LANES]);
+    for chunk in row.chunks_mut(LANES) {
+        for ((x, total), sum) in chunk.iter_mut().zip(&mut totals).zip(&mut sums) {
+            let z = *x * inverse - top;
+            let z = if z > -100.0 { z } else { -100.0 };
+            *x = exp::exp(z);
+            *total += *x;
+            *sum += *x * z;
+        }
+    }
+    let (total, sum) = (totals.iter().sum::<f32>(), sums.iter().sum::<f32>());
+    let entropy = total.ln() - sum / total;
+    (out[0], out[1]) = (token - total.ln(), entropy);
+    (1.0 / total, entropy)
+}
+
+/// Turns a row of weights into the gradient of its logits:
+/// `(g_logp (1[token] - p) - g_entropy p (log p + H)) / T`.
+#[inline(always)]
+fn logit_gradient(row: &mut [f32], draw: &Draw, grad: &[f32], (scale, entropy): Row) {
+    let (of_log_p, of_entropy) = (grad[0], grad[1]);
+    let inverse = 1.0 / draw.temperature;
+    if of_entropy == 0.0 {
+        let factor = -scale * of_log_p * inverse;
+        row.iter_mut().for_each(|x| *x *= factor);
+    } else {
+        for x in row.iter_mut() {
+            let p = *x * scale;
+            *x = -p * (of_log_p + of_entropy * (p.max(f32::MIN_POSITIVE).ln() + entropy)) * inverse;
+        }
+    }
+    row[draw.token as usize] += of_log_p * inverse;
+}
+
 struct LogProb {
     draws: Arc<Vec<Draw>>,
     controls: Arc<Controls>,
@@ -77,46 +258,9 @@ struct LogProb {
 }
 
 impl LogProb {
-    /// Calls `f(rows, log-probabilities [rows, vocab])` for chunk after chunk.
-    fn chunks<F>(&self, hidden: &[f32], head: &[f32], d: usize, mut f: F) -> Result<()>
-    where
-        F: FnMut(std::ops::Range<usize>, &mut [f32]) -> Result<()>,
-    {
-        let vocab = head.len() / d;
-        let step = (self.elements / vocab).max(1);
-        let mut logits = vec![0f32; step.min(self.draws.len()) * vocab];
-        for start in (0..self.draws.len()).step_by(step) {
-            let rows = start..self.draws.len().min(start + step);
-            let logits = &mut logits[..rows.len() * vocab];
-            product(&hidden[rows.start * d..rows.end * d], head, d, logits);
-            logits.par_chunks_mut(vocab).zip(&self.draws[rows.clone()]).for_each(|(row, draw)| {
-                draw.allowed.mask(row, &self.controls);
-                vectorised(
-                    #[inline(always)]
-                    || {
-                        let inverse = 1.0 / draw.temperature;
-                        row.iter_mut().for_each(|x| *x *= inverse);
-                        let total = exp::log_sum_exp(row);
-                        row.iter_mut().for_each(|x| *x -= total);
-                    },
-                )
-            });
-            f(rows, logits)?;
-        }
-        Ok(())
+    fn readout(&self, d: usize) -> Readout<'_> {
+        Readout { elements: self.elements, ..Readout::new(&self.draws, &self.controls, d) }
     }
-}
-
-/// `-sum(p log p)`; forbidden tokens have p = 0.
-#[inline(always)]
-fn entropy(log_p: &[f32]) -> f32 {
-    let mut lanes = [0f32; 8];
-    for chunk in log_p.chunks(8) {
-        for (s, &l) in lanes.iter_mut().zip(chunk) {
-            *s -= if l > -80.0 { exp::exp(l) * l } else { 0.0 };
-        }
-    }
-    lanes.iter().sum()
 }
 
 impl CustomOp2 for LogProb {
@@ -132,27 +276,13 @@ impl CustomOp2 for LogProb {
         lw: &Layout,
     ) -> Result<(CpuStorage, Shape)> {
         let ((n, d), (vocab, dw)) = (lh.shape().dims2()?, lw.shape().dims2()?);
-        if d != dw || n != self.draws.len() {
-            candle_core::bail!(
-                "log_prob: hidden [{n}, {d}], head [{vocab}, {dw}], {} draws",
-                self.draws.len()
-            );
+        if d != dw {
+            candle_core::bail!("log_prob: hidden [{n}, {d}], head [{vocab}, {dw}]");
         }
-        if let Some(draw) = self.draws.iter().find(|t| t.token as usize >= vocab) {
-            candle_core::bail!("log_prob: token {} outside a vocabulary of {vocab}", draw.token);
-        }
+        let (hidden, head, readout) = (contiguous(h, lh)?, contiguous(w, lw)?, self.readout(d));
+        readout.check(hidden, head)?;
         let mut out = vec![0f32; n * 2];
-        self.chunks(contiguous(h, lh)?, contiguous(w, lw)?, d, |rows, log_p| {
-            let out = out[rows.start * 2..rows.end * 2].par_chunks_mut(2);
-            out.zip(log_p.par_chunks(vocab)).zip(&self.draws[rows]).for_each(|((out, log_p), draw)| {
-                out[0] = log_p[draw.token as usize];
-                out[1] = vectorised(
-                    #[inline(always)]
-                    || entropy(log_p),
-                );
-            });
-            Ok(())
-        })?;
+        readout.forward(hidden, head, &mut out, None);
         Ok((CpuStorage::F32(out), (n, 2).into()))
     }
 
@@ -163,57 +293,22 @@ impl CustomOp2 for LogProb {
         _: &Tensor,
         grad: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        let ((_, d), vocab) = (h.dims2()?, w.dim(0)?);
-        let (of_hidden, of_head) = (h.track_op(), w.track_op());
-        // Detached, or the gradients would keep the whole graph that h and w stand in alive.
-        let (h, w) = (&h.detach(), &w.detach());
-        let grad = grad.flatten_all()?.to_vec1::<f32>()?;
-        let (mut dh, mut dw) = (Vec::new(), None::<Tensor>);
-        with_data(h, |hidden| {
-            with_data(w, |head| {
-                self.chunks(hidden, head, d, |rows, log_p| {
-                    let grads = grad[rows.start * 2..rows.end * 2].par_chunks(2);
-                    log_p.par_chunks_mut(vocab).zip(grads).zip(&self.draws[rows.clone()]).for_each(
-                        |((row, grad), draw)| {
-                            vectorised(
-                                #[inline(always)]
-                                || logit_gradient(row, draw, grad),
-                            )
-                        },
-                    );
-                    let dlogits = Tensor::from_slice(log_p, (rows.len(), vocab), h.device())?;
-                    if of_hidden {
-                        dh.push(dlogits.matmul(w)?);
-                    }
-                    if !of_head {
-                        return Ok(());
-                    }
-                    let share = dlogits.t()?.matmul(&h.narrow(0, rows.start, rows.len())?)?;
-                    dw = Some(match dw.take() {
-                        Some(sum) => (sum + share)?,
-                        None => share,
-                    });
-                    Ok(())
-                })
-            })
-        })?;
-        Ok((of_hidden.then(|| Tensor::cat(&dh, 0)).transpose()?, dw))
+        let mut dh = h.track_op().then(|| vec![0f32; h.elem_count()]);
+        let mut dw = w.track_op().then(|| vec![0f32; w.elem_count()]);
+        let grad = grad.contiguous()?;
+        let inputs = [data(h)?, data(w)?, data(&grad)?];
+        let mut kept = Kept { rows: vec![(0.0, 0.0); self.draws.len()], ..Kept::default() };
+        self.readout(h.dim(1)?).backward(
+            inputs.each_ref().map(|data| &**data),
+            &mut kept,
+            dh.as_deref_mut(),
+            dw.as_deref_mut().map(|dw| (dw, false)),
+        );
+        let tensor = |data: Option<Vec<f32>>, like: &Tensor| {
+            data.map(|data| Tensor::from_vec(data, like.shape(), like.device())).transpose()
+        };
+        Ok((tensor(dh, h)?, tensor(dw, w)?))
     }
-}
-
-/// Turns a row of log-probabilities into the gradient of its logits:
-/// `(g_logp (1[token] - p) - g_entropy p (log p + H)) / T`.
-#[inline(always)]
-fn logit_gradient(row: &mut [f32], draw: &Draw, grad: &[f32]) {
-    let (of_log_p, of_entropy) = (grad[0], grad[1]);
-    let h = if of_entropy == 0.0 { 0.0 } else { entropy(row) };
-    let inverse = 1.0 / draw.temperature;
-    for x in row.iter_mut() {
-        let log_p = if *x > -80.0 { *x } else { 0.0 };
-        let p = exp::exp(*x);
-        *x = -p * (of_log_p + of_entropy * (log_p + h)) * inverse;
-    }
-    row[draw.token as usize] += of_log_p * inverse;
 }
 
 #[cfg(test)]

@@ -2,12 +2,10 @@
 //! as the output is kept for the gradient instead of three.
 
 use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Tensor};
-use rayon::prelude::*;
 
-use super::linear::product;
+use super::gemm::Into;
+use super::linear::{input_gradient, product, weight_gradient};
 use super::{contiguous, linear, wide, with_data};
-
-const TASK: usize = 1 << 14;
 
 /// `x [m, k]`, `weight [n, k]`, `inner [m, r]`, `b [n, r]` -> `[m, n]`. Differentiable in all but `weight`.
 pub fn linear_low_rank(x: &Tensor, weight: &Tensor, inner: &Tensor, b: &Tensor) -> Result<Tensor> {
@@ -44,15 +42,12 @@ impl CustomOp3 for LinearLowRank {
                 "linear_low_rank: x [{m}, {k}], weight [{n}, {kw}], inner [{mi}, {r}], b [{nb}, {rb}]"
             );
         }
-        let (mut out, mut share) = (vec![0f32; m * n], vec![0f32; m * n]);
+        let mut out = vec![0f32; m * n];
         with_data(&self.weight, |weight| {
-            product(contiguous(x, lx)?, weight, k, &mut out);
+            product(contiguous(x, lx)?, weight, k, Into::Set, &mut out);
             Ok(())
         })?;
-        product(contiguous(inner, li)?, contiguous(b, lb)?, r, &mut share);
-        out.par_chunks_mut(TASK).zip(share.par_chunks(TASK)).for_each(|(out, share)| {
-            out.iter_mut().zip(share).for_each(|(y, s)| *y += s);
-        });
+        product(contiguous(inner, li)?, contiguous(b, lb)?, r, Into::Add, &mut out);
         Ok((CpuStorage::F32(out), (m, n).into()))
     }
 
@@ -65,8 +60,8 @@ impl CustomOp3 for LinearLowRank {
         dy: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
         let dy = dy.contiguous()?.detach();
-        let dx = x.track_op().then(|| dy.matmul(&self.weight)).transpose()?;
-        Ok((dx, Some(dy.matmul(&b.detach())?), Some(dy.t()?.matmul(&inner.detach())?)))
+        let dx = x.track_op().then(|| input_gradient(&dy, &self.weight)).transpose()?;
+        Ok((dx, Some(input_gradient(&dy, &b.detach())?), Some(weight_gradient(&dy, &inner.detach())?)))
     }
 }
 

@@ -8,18 +8,21 @@
 //! batch. So a sequence's numbers do not depend on its batch-mates, bit for bit.
 
 mod adamw;
-mod attention;
+pub(crate) mod attention;
+pub(crate) mod dense;
 mod dot;
 mod exp;
+mod gemm;
 mod linear;
-mod log_prob;
+pub(crate) mod log_prob;
 mod low_rank;
 mod quantised;
-mod rms_norm;
-mod rope;
+pub(crate) mod rms_norm;
+pub(crate) mod rope;
 mod scatter;
-mod swiglu;
+pub(crate) mod swiglu;
 mod threads;
+mod tile;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -35,9 +38,14 @@ pub use scatter::scatter_rows;
 pub use swiglu::swiglu;
 pub use threads::calm_candle;
 
+pub(crate) use adamw::sum_of_squares;
 pub(crate) use exp::exp;
 
-use candle_core::{CpuStorage, DType, Layout, Result, Storage, Tensor};
+use std::cell::RefCell;
+use std::ops::{Deref, Range};
+
+use candle_core::{CpuStorage, DType, InplaceOp1, Layout, Result, Storage, StorageRef, Tensor};
+use rayon::prelude::*;
 
 /// The contiguous f32 data behind a storage; candle's own error when it is anything else.
 fn contiguous<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<&'a [f32]> {
@@ -81,6 +89,63 @@ fn with_data<R>(tensor: &Tensor, f: impl FnOnce(&[f32]) -> Result<R>) -> Result<
         Storage::Cpu(cpu) => f(contiguous(cpu, layout)?),
         _ => candle_core::bail!("kernel: expected a CPU tensor"),
     }
+}
+
+/// A contiguous CPU tensor's data, read.
+pub(crate) struct Data<'a> {
+    storage: StorageRef<'a>,
+    range: Range<usize>,
+}
+
+impl Deref for Data<'_> {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        match &*self.storage {
+            Storage::Cpu(CpuStorage::F32(data)) => &data[self.range.clone()],
+            _ => unreachable!("`data` checked it"),
+        }
+    }
+}
+
+/// The data of a contiguous f32 tensor on the CPU.
+pub(crate) fn data(tensor: &Tensor) -> Result<Data<'_>> {
+    let (storage, layout) = tensor.storage_and_layout();
+    match (&*storage, layout.contiguous_offsets()) {
+        (Storage::Cpu(CpuStorage::F32(_)), Some((start, end))) => Ok(Data { storage, range: start..end }),
+        _ => candle_core::bail!("kernel: expected contiguous f32 data on the CPU, got {tensor:?}"),
+    }
+}
+
+/// Runs `f` on the data of a contiguous f32 tensor on the CPU, which it may change.
+pub(crate) fn with_data_mut<R>(tensor: &Tensor, f: impl FnOnce(&mut [f32]) -> R) -> Result<R> {
+    /// The closure, and then what it returned.
+    struct Once<F, R>(RefCell<(Option<F>, Option<R>)>);
+
+    impl<R, F: FnOnce(&mut [f32]) -> R> InplaceOp1 for Once<F, R> {
+        fn name(&self) -> &'static str {
+            "with_data_mut"
+        }
+
+        fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
+            let (CpuStorage::F32(data), Some((start, end))) = (storage, layout.contiguous_offsets()) else {
+                candle_core::bail!("kernel: expected contiguous f32 data");
+            };
+            let (f, result) = &mut *self.0.borrow_mut();
+            *result = f.take().map(|f| f(&mut data[start..end]));
+            Ok(())
+        }
+    }
+
+    let once = Once(RefCell::new((Some(f), None)));
+    tensor.inplace_op1(&once)?;
+    once.0.into_inner().1.ok_or_else(|| candle_core::Error::Msg("kernel: expected a CPU tensor".into()))
+}
+
+/// Copies a slice on all threads.
+pub(crate) fn copy(from: &[f32], to: &mut [f32]) {
+    const TASK: usize = 1 << 16;
+    to.par_chunks_mut(TASK).zip(from.par_chunks(TASK)).for_each(|(to, from)| to.copy_from_slice(from));
 }
 
 /// A pointer that several threads write through, each to places of its own.

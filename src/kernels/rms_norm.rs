@@ -3,7 +3,11 @@
 use candle_core::{CpuStorage, CustomOp2, D, Layout, Result, Shape, Tensor};
 use rayon::prelude::*;
 
-use super::{contiguous, exp::sum, vectorised, wide, with_data};
+use super::{
+    contiguous, data,
+    exp::{dot, fold},
+    vectorised, wide,
+};
 
 /// Rows that one task takes; also the unit in which the weight's gradient is summed, so that its order is fixed.
 const TASK_ROWS: usize = 64;
@@ -22,38 +26,74 @@ fn composed(x: &Tensor, weight: &Tensor, eps: f64) -> Result<Tensor> {
     x.broadcast_div(&(mean + eps)?.sqrt()?)?.broadcast_mul(weight)
 }
 
-struct RmsNorm {
-    eps: f32,
+/// `out = x / rms(x) * weight` row by row, on slices; `inverses` gets each row's `1 / rms`.
+pub(crate) fn forward(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32], inverses: &mut [f32]) {
+    let d = weight.len();
+    assert!(out.len() == x.len() && inverses.len() * d == x.len(), "a place for every row");
+    let rows = |((out, x), inverses): ((&mut [f32], &[f32]), &mut [f32])| {
+        vectorised(
+            #[inline(always)]
+            || {
+                for ((out, x), inverse) in out.chunks_exact_mut(d).zip(x.chunks_exact(d)).zip(&mut *inverses)
+                {
+                    *inverse = 1.0 / (dot(x, x) / d as f32 + eps).sqrt();
+                    for ((out, x), w) in out.iter_mut().zip(x).zip(weight) {
+                        *out = x * *inverse * w;
+                    }
+                }
+            },
+        )
+    };
+    let blocks = out.par_chunks_mut(TASK_ROWS * d).zip(x.par_chunks(TASK_ROWS * d));
+    blocks.zip(inverses.par_chunks_mut(TASK_ROWS)).for_each(rows);
 }
 
-impl RmsNorm {
-    #[inline(always)]
-    fn inverse(&self, row: &[f32], square: &mut [f32]) -> f32 {
-        for (s, &x) in square.iter_mut().zip(row) {
-            *s = x * x;
-        }
-        1.0 / (sum(square) / row.len() as f32 + self.eps).sqrt()
+/// The gradients of [`forward`], added to `dx` and `dweight`.
+pub(crate) fn backward([x, weight, inverses, dy]: [&[f32]; 4], dx: &mut [f32], dweight: &mut [f32]) {
+    let d = weight.len();
+    assert!(dx.len() == x.len() && dy.len() == x.len() && inverses.len() * d == x.len());
+    let block = TASK_ROWS * d;
+    let blocks = dx.par_chunks_mut(block).zip(x.par_chunks(block)).zip(dy.par_chunks(block));
+    let share = |(((dx, x), dy), inverses): (((&mut [f32], &[f32]), &[f32]), &[f32])| {
+        let mut share = vec![0f32; d];
+        vectorised(
+            #[inline(always)]
+            || {
+                let rows = x.chunks_exact(d).zip(dy.chunks_exact(d)).zip(dx.chunks_exact_mut(d));
+                for (((x, dy), dx), &inverse) in rows.zip(inverses) {
+                    backward_row([x, weight, dy], inverse, dx, &mut share);
+                }
+            },
+        );
+        share
+    };
+    let shares: Vec<Vec<f32>> = blocks.zip(inverses.par_chunks(TASK_ROWS)).map(share).collect();
+    for share in shares {
+        dweight.iter_mut().zip(share).for_each(|(a, b)| *a += b);
     }
+}
 
-    /// Gradients of a block of rows; returns the block's share of the weight's gradient.
-    #[inline(always)]
-    fn backward_rows(&self, x: &[f32], w: &[f32], dy: &[f32], dx: &mut [f32]) -> Vec<f32> {
-        let d = w.len();
-        let (mut dw, mut scratch) = (vec![0f32; d], vec![0f32; d]);
-        for ((x, dy), dx) in x.chunks_exact(d).zip(dy.chunks_exact(d)).zip(dx.chunks_exact_mut(d)) {
-            let inverse = self.inverse(x, &mut scratch);
-            for i in 0..d {
-                dw[i] += dy[i] * x[i] * inverse;
-                scratch[i] = dy[i] * w[i] * x[i];
-            }
-            // d(1/rms)/dx spreads each row's dot product over the row.
-            let spread = sum(&scratch) * inverse * inverse * inverse / d as f32;
-            for i in 0..d {
-                dx[i] = dy[i] * w[i] * inverse - x[i] * spread;
-            }
+#[inline(always)]
+fn backward_row([x, weight, dy]: [&[f32]; 3], inverse: f32, dx: &mut [f32], dweight: &mut [f32]) {
+    let d = x.len();
+    let (mut lanes, whole) = ([0f32; 16], d / 16 * 16);
+    for start in (0..whole).step_by(16) {
+        for l in 0..16 {
+            let i = start + l;
+            lanes[l] += dy[i] * weight[i] * x[i];
         }
-        dw
     }
+    let tail: f32 = (whole..d).map(|i| dy[i] * weight[i] * x[i]).sum();
+    // d(1/rms)/dx spreads each row's dot product over the row.
+    let spread = (fold(lanes, |a, b| a + b) + tail) * inverse * inverse * inverse / d as f32;
+    for ((((dx, x), w), dy), dw) in dx.iter_mut().zip(x).zip(weight).zip(dy).zip(dweight) {
+        *dw += dy * x * inverse;
+        *dx += dy * w * inverse - x * spread;
+    }
+}
+
+struct RmsNorm {
+    eps: f32,
 }
 
 impl CustomOp2 for RmsNorm {
@@ -69,26 +109,11 @@ impl CustomOp2 for RmsNorm {
         lw: &Layout,
     ) -> Result<(CpuStorage, Shape)> {
         let (x, w) = (contiguous(x, lx)?, contiguous(w, lw)?);
-        let d = w.len();
-        if lx.dims().last() != Some(&d) {
+        if lx.dims().last() != Some(&w.len()) {
             candle_core::bail!("rms_norm: x {:?} against weight {:?}", lx.shape(), lw.shape());
         }
         let mut out = vec![0f32; x.len()];
-        let rows = |(out, x): (&mut [f32], &[f32])| {
-            vectorised(
-                #[inline(always)]
-                || {
-                    let mut square = vec![0f32; d];
-                    for (out, x) in out.chunks_exact_mut(d).zip(x.chunks_exact(d)) {
-                        let inverse = self.inverse(x, &mut square);
-                        for i in 0..d {
-                            out[i] = x[i] * inverse * w[i];
-                        }
-                    }
-                },
-            )
-        };
-        out.par_chunks_mut(TASK_ROWS * d).zip(x.par_chunks(TASK_ROWS * d)).for_each(rows);
+        forward(x, w, self.eps, &mut out, &mut vec![0f32; x.len() / w.len()]);
         Ok((CpuStorage::F32(out), lx.shape().clone()))
     }
 
@@ -99,27 +124,12 @@ impl CustomOp2 for RmsNorm {
         _: &Tensor,
         dy: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        let d = w.elem_count();
-        let mut dx = vec![0f32; x.elem_count()];
-        let shares: Vec<Vec<f32>> = with_data(x, |xs| {
-            with_data(w, |ws| {
-                with_data(dy, |dys| {
-                    let blocks = dx.par_chunks_mut(TASK_ROWS * d);
-                    let blocks = blocks.zip(xs.par_chunks(TASK_ROWS * d)).zip(dys.par_chunks(TASK_ROWS * d));
-                    let share = |((dx, x), dy): ((&mut [f32], &[f32]), &[f32])| {
-                        vectorised(
-                            #[inline(always)]
-                            || self.backward_rows(x, ws, dy, dx),
-                        )
-                    };
-                    Ok(blocks.map(share).collect())
-                })
-            })
-        })?;
-        let mut dw = vec![0f32; d];
-        for share in shares {
-            dw.iter_mut().zip(share).for_each(|(a, b)| *a += b);
-        }
+        let dy = dy.contiguous()?;
+        let (xs, ws, dy) = (data(x)?, data(w)?, data(&dy)?);
+        let (mut y, mut inverses) = (vec![0f32; xs.len()], vec![0f32; xs.len() / ws.len()]);
+        forward(&xs, &ws, self.eps, &mut y, &mut inverses);
+        let (mut dx, mut dw) = (vec![0f32; xs.len()], vec![0f32; ws.len()]);
+        backward([&xs, &ws, &inverses, &dy], &mut dx, &mut dw);
         let dx = Tensor::from_vec(dx, x.shape(), x.device())?;
         Ok((Some(dx), Some(Tensor::from_vec(dw, w.shape(), w.device())?)))
     }

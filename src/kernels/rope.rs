@@ -5,7 +5,7 @@ use std::sync::Arc;
 use candle_core::{CpuStorage, CustomOp1, Device, Layout, Result, Shape, Tensor};
 use rayon::prelude::*;
 
-use super::{contiguous, vectorised, wide, with_data};
+use super::{contiguous, data, vectorised, wide};
 
 const TASK_ROWS: usize = 64;
 
@@ -50,38 +50,33 @@ fn composed(x: &Tensor, table: &RopeTable) -> Result<Tensor> {
     Tensor::cat(&[first, second], 2)
 }
 
-struct Rope {
-    table: RopeTable,
-}
-
-impl Rope {
-    /// `direction` is 1 forward; -1 turns back, which is the gradient.
-    fn rotate(&self, x: &[f32], heads: usize, direction: f32) -> Vec<f32> {
-        let half = self.table.half;
-        let row = heads * 2 * half;
-        let mut out = vec![0f32; x.len()];
-        let blocks = out.par_chunks_mut(TASK_ROWS * row).zip(x.par_chunks(TASK_ROWS * row)).enumerate();
-        blocks.for_each(|(block, (out, x))| {
-            vectorised(
-                #[inline(always)]
-                || {
-                    for (i, (out, x)) in out.chunks_exact_mut(row).zip(x.chunks_exact(row)).enumerate() {
-                        let at = (block * TASK_ROWS + i) * half;
-                        let (cos, sin) = (&self.table.cos[at..at + half], &self.table.sin[at..at + half]);
-                        for (out, x) in out.chunks_exact_mut(2 * half).zip(x.chunks_exact(2 * half)) {
-                            let ((oa, ob), (a, b)) = (out.split_at_mut(half), x.split_at(half));
-                            for k in 0..half {
-                                let s = sin[k] * direction;
-                                oa[k] = a[k] * cos[k] - b[k] * s;
-                                ob[k] = b[k] * cos[k] + a[k] * s;
-                            }
+/// Rotates rows `[rows, heads, head_dim]` in place. `direction` is 1 forward; -1 turns back, which is the gradient.
+pub(crate) fn rotate(x: &mut [f32], heads: usize, table: &RopeTable, direction: f32) {
+    let half = table.half;
+    let row = heads * 2 * half;
+    assert_eq!(x.len() * half, table.cos.len() * row, "a row of angles for each row");
+    x.par_chunks_mut(TASK_ROWS * row).enumerate().for_each(|(block, x)| {
+        vectorised(
+            #[inline(always)]
+            || {
+                for (i, x) in x.chunks_exact_mut(row).enumerate() {
+                    let at = (block * TASK_ROWS + i) * half;
+                    let (cos, sin) = (&table.cos[at..at + half], &table.sin[at..at + half]);
+                    for head in x.chunks_exact_mut(2 * half) {
+                        let (a, b) = head.split_at_mut(half);
+                        for (((a, b), cos), sin) in a.iter_mut().zip(b).zip(cos).zip(sin) {
+                            let s = sin * direction;
+                            (*a, *b) = (*a * cos - *b * s, *b * cos + *a * s);
                         }
                     }
-                },
-            )
-        });
-        out
-    }
+                }
+            },
+        )
+    });
+}
+
+struct Rope {
+    table: RopeTable,
 }
 
 impl CustomOp1 for Rope {
@@ -94,13 +89,15 @@ impl CustomOp1 for Rope {
         if width != 2 * self.table.half || rows * self.table.half != self.table.cos.len() {
             candle_core::bail!("rope: x {:?} does not fit the table", layout.shape());
         }
-        let out = self.rotate(contiguous(x, layout)?, heads, 1.0);
+        let mut out = contiguous(x, layout)?.to_vec();
+        rotate(&mut out, heads, &self.table, 1.0);
         Ok((CpuStorage::F32(out), layout.shape().clone()))
     }
 
     fn bwd(&self, x: &Tensor, _: &Tensor, dy: &Tensor) -> Result<Option<Tensor>> {
         let heads = x.dim(1)?;
-        let dx = with_data(dy, |dy| Ok(self.rotate(dy, heads, -1.0)))?;
+        let mut dx = data(&dy.contiguous()?)?.to_vec();
+        rotate(&mut dx, heads, &self.table, -1.0);
         Ok(Some(Tensor::from_vec(dx, x.shape(), x.device())?))
     }
 }

@@ -3,7 +3,7 @@
 use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor};
 use rayon::prelude::*;
 
-use super::{contiguous, exp::exp, vectorised, wide, with_data};
+use super::{contiguous, data, exp::exp, vectorised, wide};
 
 const TASK: usize = 1 << 14;
 
@@ -25,6 +25,43 @@ fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
 }
 
+/// `out = silu(gate) * up`, on slices.
+pub(crate) fn forward(gate: &[f32], up: &[f32], out: &mut [f32]) {
+    assert!(gate.len() == out.len() && up.len() == out.len());
+    let blocks = out.par_chunks_mut(TASK).zip(gate.par_chunks(TASK)).zip(up.par_chunks(TASK));
+    blocks.for_each(|((out, gate), up)| {
+        vectorised(
+            #[inline(always)]
+            || {
+                for ((o, &g), &u) in out.iter_mut().zip(gate).zip(up) {
+                    *o = g * sigmoid(g) * u;
+                }
+            },
+        )
+    });
+}
+
+/// The gradient in place: `gate` and `up` turn into their gradients, `slope` from the gradient of the output into the
+/// output.
+pub(crate) fn backward(gate: &mut [f32], up: &mut [f32], slope: &mut [f32]) {
+    assert!(gate.len() == slope.len() && up.len() == slope.len());
+    let blocks = gate.par_chunks_mut(TASK).zip(up.par_chunks_mut(TASK)).zip(slope.par_chunks_mut(TASK));
+    blocks.for_each(|((gate, up), slope)| {
+        vectorised(
+            #[inline(always)]
+            || {
+                for ((gate, up), slope) in gate.iter_mut().zip(&mut *up).zip(&mut *slope) {
+                    let (g, u, dy) = (*gate, *up, *slope);
+                    let s = sigmoid(g);
+                    *gate = dy * u * s * (1.0 + g * (1.0 - s));
+                    *up = dy * g * s;
+                    *slope = g * s * u;
+                }
+            },
+        )
+    });
+}
+
 struct SwiGlu;
 
 impl CustomOp2 for SwiGlu {
@@ -44,17 +81,7 @@ impl CustomOp2 for SwiGlu {
             candle_core::bail!("swiglu: gate {:?} against up {:?}", lg.shape(), lu.shape());
         }
         let mut out = vec![0f32; gate.len()];
-        let blocks = out.par_chunks_mut(TASK).zip(gate.par_chunks(TASK)).zip(up.par_chunks(TASK));
-        blocks.for_each(|((out, gate), up)| {
-            vectorised(
-                #[inline(always)]
-                || {
-                    for ((o, &g), &u) in out.iter_mut().zip(gate).zip(up) {
-                        *o = g * sigmoid(g) * u;
-                    }
-                },
-            )
-        });
+        forward(gate, up, &mut out);
         Ok((CpuStorage::F32(out), lg.shape().clone()))
     }
 
@@ -65,29 +92,9 @@ impl CustomOp2 for SwiGlu {
         _: &Tensor,
         dy: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        let n = g.elem_count();
-        let (mut dg, mut du) = (vec![0f32; n], vec![0f32; n]);
-        with_data(g, |gate| {
-            with_data(u, |up| {
-                with_data(dy, |dy| {
-                    let blocks = dg.par_chunks_mut(TASK).zip(du.par_chunks_mut(TASK));
-                    let inputs = gate.par_chunks(TASK).zip(up.par_chunks(TASK)).zip(dy.par_chunks(TASK));
-                    blocks.zip(inputs).for_each(|((dg, du), ((gate, up), dy))| {
-                        vectorised(
-                            #[inline(always)]
-                            || {
-                                for i in 0..dg.len() {
-                                    let s = sigmoid(gate[i]);
-                                    du[i] = dy[i] * gate[i] * s;
-                                    dg[i] = dy[i] * up[i] * s * (1.0 + gate[i] * (1.0 - s));
-                                }
-                            },
-                        )
-                    });
-                    Ok(())
-                })
-            })
-        })?;
+        let [mut dg, mut du] = [data(g)?.to_vec(), data(u)?.to_vec()];
+        let mut slope = data(&dy.contiguous()?)?.to_vec();
+        backward(&mut dg, &mut du, &mut slope);
         let tensor = |data| Tensor::from_vec(data, g.shape(), g.device());
         Ok((Some(tensor(dg)?), Some(tensor(du)?)))
     }

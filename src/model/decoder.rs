@@ -7,7 +7,7 @@
 //! What training changes are variables: all parameters, or those of an [`Adapter`] beside a fixed base.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use candle_core::{DType, Device, Result, Tensor, Var};
 use rand::SeedableRng;
@@ -15,6 +15,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::adapter::Adapter;
 use super::attention::Pass;
+use super::fused::Memory;
 use super::network::Network;
 use super::parameters::parameter_shapes;
 use super::projection::Weight;
@@ -62,6 +63,8 @@ pub struct Decoder {
     rope: (Vec<f32>, f32),
     /// The network without gradient tracking.
     frozen: Network,
+    /// What training passes keep between them, see `fused`.
+    pub(super) memory: Mutex<Option<Memory>>,
 }
 
 impl Decoder {
@@ -149,7 +152,8 @@ impl Decoder {
             Weight::Quantised(_) => Device::Cpu,
         };
         let rope = rope::frequencies(&config);
-        Ok(Self { config, device, precision, vars, fixed, adapter, rope, frozen })
+        let memory = Mutex::default();
+        Ok(Self { config, device, precision, vars, fixed, adapter, rope, frozen, memory })
     }
 
     /// A model with random weights: normal, 0.02, output projections of the residual stream scaled down by the
@@ -300,7 +304,7 @@ impl Decoder {
     }
 
     /// The same, differentiable, and the output head `[vocab, d]`, differentiable too.
-    pub fn trained(
+    pub(super) fn trained(
         &self,
         tokens: &[u32],
         positions: &[u32],
@@ -322,16 +326,34 @@ impl Decoder {
         visibility: &Arc<Visibility>,
         cache: Option<CacheWrite<'_>>,
     ) -> Result<Tensor> {
+        let rope = self.rope_table(positions)?;
+        let mut pass = Pass { rope, visibility: visibility.clone(), cache };
+        let x = network.embedding.rows(tokens)?; // [rows, d]
+        let x = if self.precision == Precision::Bf16 { x.to_dtype(DType::BF16)? } else { x };
+        network.forward(x, self.config.rms_norm_eps, &mut pass)
+    }
+
+    /// The angles of some positions.
+    pub(super) fn rope_table(&self, positions: &[u32]) -> Result<RopeTable> {
         let limit = self.config.position_limit();
         if let Some(&p) = positions.iter().find(|&&p| p as usize >= limit) {
             candle_core::bail!("position {p} is beyond the model's limit of {limit} positions");
         }
         let (frequencies, factor) = &self.rope;
-        let rope = RopeTable::new(positions, frequencies, *factor);
-        let mut pass = Pass { rope, visibility: visibility.clone(), cache };
-        let x = network.embedding.rows(tokens)?; // [rows, d]
-        let x = if self.precision == Precision::Bf16 { x.to_dtype(DType::BF16)? } else { x };
-        network.forward(x, self.config.rms_norm_eps, &mut pass)
+        Ok(RopeTable::new(positions, frequencies, *factor))
+    }
+
+    /// Whether all of the model is trained in f32 on the CPU, which is what the fused pass is for.
+    pub(super) fn is_plain(&self) -> bool {
+        self.device.is_cpu()
+            && self.precision == Precision::F32
+            && self.adapter.is_none()
+            && self.fixed.is_empty()
+    }
+
+    /// The network without gradient tracking.
+    pub(super) fn frozen(&self) -> &Network {
+        &self.frozen
     }
 
     /// The output head `[vocab, d]` without gradient.

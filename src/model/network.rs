@@ -27,12 +27,12 @@ pub(super) trait Source {
 
 #[derive(Clone)]
 pub(super) struct Layer {
-    attention_norm: Tensor,
-    attention: Attention,
-    mlp_norm: Tensor,
-    gate: Projection,
-    up: Projection,
-    down: Projection,
+    pub(super) attention_norm: Tensor,
+    pub(super) attention: Attention,
+    pub(super) mlp_norm: Tensor,
+    pub(super) gate: Projection,
+    pub(super) up: Projection,
+    pub(super) down: Projection,
 }
 
 impl Layer {
@@ -74,8 +74,8 @@ impl Layer {
 #[derive(Clone)]
 pub(super) struct Network {
     pub(super) embedding: Weight,
-    layers: Vec<Layer>,
-    norm: Tensor,
+    pub(super) layers: Vec<Layer>,
+    pub(super) norm: Tensor,
     pub(super) head: Weight,
 }
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use candle_core::{Result, Tensor};
 
 use crate::engine::Trace;
-use crate::kernels::{self, Draw};
+use crate::kernels::Draw;
 use crate::layout::{Layout, Member, Parsed, TargetError, Visibility, pack, targets};
-use crate::model::Decoder;
+use crate::model::{Batch, Decoder, Scored};
 use crate::prompt::{AllowedSet, Control, Controls, Tag};
 
 /// Tokens, their segments, and which of them were actions. All vectors have one entry a token.
@@ -86,6 +86,7 @@ pub struct MicroBatch {
     predictors: Vec<u32>,
     draws: Arc<Vec<Draw>>,
     actions: Vec<Action>,
+    recompute: bool,
 }
 
 impl MicroBatch {
@@ -117,7 +118,13 @@ impl MicroBatch {
             predictors,
             draws: Arc::new(draws),
             actions,
+            recompute: false,
         })
+    }
+
+    /// The same, which keeps little for its gradient and computes the rest again, where `recompute` says so.
+    pub fn recomputing(self, recompute: bool) -> Self {
+        Self { recompute, ..self }
     }
 
     /// Rows of the forward pass.
@@ -125,15 +132,14 @@ impl MicroBatch {
         self.tokens.len()
     }
 
-    /// The actions, in the order of the rows of [`MicroBatch::log_probs`].
+    /// The actions, in the order of the rows of [`MicroBatch::score`].
     pub fn actions(&self) -> &[Action] {
         &self.actions
     }
 
-    /// Log-probability and entropy of every action, `[actions, 2]`, differentiable.
-    pub fn log_probs(&self, decoder: &Decoder, controls: &Arc<Controls>) -> Result<Tensor> {
-        let (hidden, head) = decoder.trained(&self.tokens, &self.positions, &self.visibility)?;
-        self.read_out(&hidden, &head, controls)
+    /// Log-probability and entropy of every action, to be learned from.
+    pub fn score<'a>(&'a self, decoder: &'a Decoder, controls: &'a Arc<Controls>) -> Result<Scored<'a>> {
+        decoder.score(self.batch(controls))
     }
 
     /// The same without gradient, as vectors: (log-probabilities, entropies).
@@ -142,13 +148,19 @@ impl MicroBatch {
         decoder: &Decoder,
         controls: &Arc<Controls>,
     ) -> Result<(Vec<f32>, Vec<f32>)> {
-        let hidden = decoder.hidden(&self.tokens, &self.positions, &self.visibility, None)?;
-        columns(&self.read_out(&hidden, &decoder.head()?, controls)?)
+        columns(&decoder.score_frozen(self.batch(controls))?)
     }
 
-    fn read_out(&self, hidden: &Tensor, head: &Tensor, controls: &Arc<Controls>) -> Result<Tensor> {
-        let ids = Tensor::from_slice(&self.predictors, self.predictors.len(), hidden.device())?;
-        kernels::log_prob(&hidden.index_select(&ids, 0)?, head, &self.draws, controls)
+    fn batch<'a>(&'a self, controls: &'a Arc<Controls>) -> Batch<'a> {
+        Batch {
+            tokens: &self.tokens,
+            positions: &self.positions,
+            visibility: &self.visibility,
+            predictors: &self.predictors,
+            draws: &self.draws,
+            controls,
+            recompute: self.recompute,
+        }
     }
 }
 

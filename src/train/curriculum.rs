@@ -351,7 +351,7 @@ fn stage_seed(seed: u64, arm: usize, stage: usize) -> u64 {
 
 /// What an evaluation is called: `sft` after the first arm's fine-tuning, `ARM_rl` at the end of an arm that ends in
 /// reinforcement learning, `ARM_STAGE` elsewhere.
-pub(super) fn column_name(arm_index: usize, arm: &Arm, stage: usize) -> String {
+pub fn column_name(arm_index: usize, arm: &Arm, stage: usize) -> String {
     let last = stage + 1 == arm.stages.len();
     let next_is_rl = arm.stages.get(stage + 1).is_some_and(|s: &Stage| s.grpo.is_some());
     match (&arm.stages[stage].sft, arm_index) {

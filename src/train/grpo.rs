@@ -26,12 +26,13 @@ use super::curriculum::Session;
 use super::fork;
 use super::loss::{ActionData, Clip, clip_fraction, policy_loss, response_weights};
 use super::metrics::{StageId, StepMetrics};
-use super::optim::{AdamW, Gradients};
+use super::optim::AdamW;
 use super::problems::{Drawn, Problems};
 use super::recipe::GrpoConfig;
 use crate::data::Problem;
 use crate::engine::{EngineStats, SamplingParams};
 use crate::eval::{Means, Rollout, rollouts, stats};
+use crate::model::Gradients;
 use crate::reward::{Evidence, Score};
 
 /// Runs the stage from step `first` on (later than 0 after a resume).
@@ -52,6 +53,7 @@ pub fn grpo(
         beta: config.beta,
     };
     let reference = session.reference.take();
+    let mut gradients = Gradients::default();
     for step in first..stage.steps {
         // Sample and judge.
         let started = Instant::now();
@@ -71,9 +73,9 @@ pub fn grpo(
             // Denominators before the first micro-batch.
             let actions: Vec<usize> = sequences.iter().map(Sequence::actions).collect();
             let weights = response_weights(config.loss_type, &actions, sampling.max_response_tokens);
-            let mut gradients = Gradients::default();
+            gradients.clear();
             for run in split(sequences, config.micro_batch_tokens) {
-                let micro = MicroBatch::new(sequences, run)?;
+                let micro = MicroBatch::new(sequences, run)?.recomputing(config.recompute);
                 let each = |values: &[f32]| micro.actions().iter().map(|a| values[a.sequence]).collect();
                 let of_token = |values: &[Vec<f32>]| -> Vec<f32> {
                     micro.actions().iter().map(|a| values[a.sequence][a.token]).collect()
@@ -90,11 +92,11 @@ pub fn grpo(
                     reference: reference.map(|(log_probs, _)| log_probs),
                     weights: each(&weights),
                 };
-                let scored = micro.log_probs(&session.model.decoder, &controls)?; // [actions, 2]
-                let log_probs = scored.narrow(1, 0, 1)?.squeeze(1)?;
+                let scored = micro.score(&session.model.decoder, &controls)?;
+                let log_probs = scored.pairs().narrow(1, 0, 1)?.squeeze(1)?; // [actions]
                 let loss = policy_loss(&log_probs, &data, clip)?;
-                gradients.add(&session.model.decoder, &loss.backward()?)?;
-                seen.add(&loss, &scored, &data, clip, pass == 0)?;
+                seen.add(&loss, scored.pairs(), &data, clip, pass == 0)?;
+                scored.backward(&loss, &mut gradients)?;
             }
             if !sequences.is_empty() {
                 let norm = optim.step(&mut session.model.decoder, &gradients, &config.optim, lr)?;
@@ -271,23 +273,12 @@ impl Collected {
             responses().filter(|r| r.score.correct.is_some()).map(|r| f64::from(r.score.reward)).collect();
         let means = Means::of(responses().map(|r| &r.rollout));
         metrics.set("reward", stats::mean(&rewards).unwrap_or(0.0));
-        metrics.set("accuracy", means.accuracy);
         for (name, metric) in PARTS {
             let parts: Vec<f64> =
                 responses().filter_map(|r| r.score.parts.get(name)).map(|&part| f64::from(part)).collect();
             stats::mean(&parts).into_iter().for_each(|mean| metrics.set(metric, mean));
         }
-        metrics.set("parallel_ratio", means.parallel_ratio);
-        metrics.set("well_formed", means.well_formed);
-        let known = [
-            ("some_path_right", means.some_path_right),
-            ("answer_right_given_path", means.answer_right_given_path),
-        ];
-        known.into_iter().for_each(|(name, value)| value.into_iter().for_each(|v| metrics.set(name, v)));
-        metrics.set("total_tokens", means.total_tokens);
-        metrics.set("critical_path_tokens", means.critical_path_tokens);
-        metrics.set("truncated", means.truncated);
-        metrics.set("cut_paths", means.cut_paths);
+        means.named().for_each(|(name, value)| metrics.set(name, value));
         metrics.set("equal_groups", self.left_out.len() as f64);
         metrics.set("resample_rounds", self.rounds as f64);
         metrics.set("sampled_tokens", self.stats.sampled_tokens as f64);

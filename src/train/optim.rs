@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use candle_core::backprop::GradStore;
-use candle_core::{DType, Result, Tensor, Var};
+use candle_core::{DType, Result, Var};
 use serde::{Deserialize, Serialize};
 
 use crate::kernels::{AdamWStep, adamw};
+pub use crate::model::Gradients;
 use crate::model::{Decoder, Weights};
 
 /// The learning rate over a stage.
@@ -74,37 +74,6 @@ impl OptimConfig {
                 self.lr * (0.1 + 0.45 * (1.0 + (std::f64::consts::PI * progress).cos()))
             }
         }
-    }
-}
-
-/// Gradients summed over the micro-batches of a step, by parameter name.
-#[derive(Default)]
-pub struct Gradients(BTreeMap<String, Tensor>);
-
-impl Gradients {
-    /// Adds the gradients of one micro-batch. They are detached: candle's gradients can be part of a graph, and kept to
-    /// the end of a step they would keep the activations of all its micro-batches.
-    pub fn add(&mut self, decoder: &Decoder, grads: &GradStore) -> Result<()> {
-        for (name, var) in decoder.vars() {
-            let Some(grad) = grads.get(var).map(Tensor::detach) else { continue };
-            let sum = match self.0.remove(name) {
-                Some(sum) => (sum + grad)?,
-                None => grad,
-            };
-            self.0.insert(name.clone(), sum);
-        }
-        Ok(())
-    }
-
-    /// The gradient of a parameter.
-    pub fn get(&self, name: &str) -> Option<&Tensor> {
-        self.0.get(name)
-    }
-
-    /// The norm over all parameters.
-    pub fn norm(&self) -> Result<f64> {
-        let squares = self.0.values().map(|g| Ok(f64::from(g.sqr()?.sum_all()?.to_scalar::<f32>()?)));
-        Ok(squares.sum::<Result<f64>>()?.sqrt())
     }
 }
 

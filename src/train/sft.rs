@@ -13,9 +13,10 @@ use candle_core::Tensor;
 
 use super::batch::{MicroBatch, Sequence, columns, split};
 use super::metrics::{StageId, StepMetrics};
-use super::optim::{AdamW, Gradients};
+use super::optim::AdamW;
 use super::recipe::SftConfig;
 use super::{Result, TrainError, curriculum::Session, demonstrations::Demonstrations};
+use crate::model::{Gradients, Scored};
 use crate::prompt::Controls;
 
 /// Runs the stage from step `first` on (later than 0 after a resume).
@@ -29,6 +30,7 @@ pub fn sft(
     let data = Demonstrations::open(&config.data)?;
     let controls = session.model.controls()?;
     let (seed, structure) = (stage.seed, session.structure);
+    let mut gradients = Gradients::default();
     for step in first..stage.steps {
         let started = Instant::now();
         let batch = data.batch(seed, step, config.batch_size, &session.model, &controls, structure)?;
@@ -37,13 +39,13 @@ pub fn sft(
             return Err(TrainError::NoDemonstrations { stage: stage.name.clone(), refused, first });
         }
         let weights = action_weights(&batch.sequences, config.summary_weight, &controls);
-        let mut gradients = Gradients::default();
+        gradients.clear();
         let (mut loss, mut entropy, mut likelihood, mut actions) = (0.0, 0.0, 0.0, 0);
         for run in split(&batch.sequences, config.micro_batch_tokens) {
-            let micro = MicroBatch::new(&batch.sequences, run)?;
+            let micro = MicroBatch::new(&batch.sequences, run)?.recomputing(config.recompute);
             let part = forward(session, &micro, &weights, &controls)?;
-            gradients.add(&session.model.decoder, &part.loss.backward()?)?;
             loss += f64::from(part.loss.to_scalar::<f32>()?);
+            part.scored.backward(&part.loss, &mut gradients)?;
             likelihood += part.log_probs.iter().map(|&x| f64::from(x)).sum::<f64>();
             entropy += part.entropies.iter().map(|&x| f64::from(x)).sum::<f64>();
             actions += part.log_probs.len();
@@ -70,25 +72,27 @@ pub fn sft(
     Ok(())
 }
 
-struct Part {
+struct Part<'a> {
+    scored: Scored<'a>,
     loss: Tensor,
     log_probs: Vec<f32>,
     entropies: Vec<f32>,
 }
 
 /// Weighted negative log-likelihood of a micro-batch; the weights of a whole step sum to one.
-fn forward(
-    session: &Session,
-    micro: &MicroBatch,
+fn forward<'a>(
+    session: &'a Session,
+    micro: &'a MicroBatch,
     weights: &[Vec<f32>],
-    controls: &Arc<Controls>,
-) -> Result<Part> {
-    let scored = micro.log_probs(&session.model.decoder, controls)?; // [actions, 2]
+    controls: &'a Arc<Controls>,
+) -> Result<Part<'a>> {
+    let scored = micro.score(&session.model.decoder, controls)?;
+    let pairs = scored.pairs(); // [actions, 2]
     let weights: Vec<f32> = micro.actions().iter().map(|a| weights[a.sequence][a.token]).collect();
-    let weights = Tensor::new(weights, scored.device())?;
-    let loss = (scored.narrow(1, 0, 1)?.squeeze(1)? * weights)?.sum_all()?.neg()?;
-    let (log_probs, entropies) = columns(&scored)?;
-    Ok(Part { loss, log_probs, entropies })
+    let weights = Tensor::new(weights, pairs.device())?;
+    let loss = (pairs.narrow(1, 0, 1)?.squeeze(1)? * weights)?.sum_all()?.neg()?;
+    let (log_probs, entropies) = columns(pairs)?;
+    Ok(Part { scored, loss, log_probs, entropies })
 }
 
 /// A weight for every token of every sequence: 0 for what is no action, `summary` after a block, 1 elsewhere, all

@@ -2,7 +2,7 @@
 //!
 //! `cmd` has one file a verb. Beside it stands what they share: `recipes` (which recipe a name means), `sampling` (the
 //! flags of sampling), `branches` (a response with parallel paths, drawn as it comes), `response` (the same as JSON),
-//! `hub` (names on the Hub), `progress` (bars on stderr), `table`, `lock` and `interrupt` (one process a run, and a clean end), and `failure` (what
+//! `hub` (names on the Hub), `progress` (bars on stderr), `report` (runs as a page), `table`, `lock` and `interrupt` (one process a run, and a clean end), and `failure` (what
 //! a person reads when something goes wrong).
 //!
 //! Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 failed, 2 called wrongly.
@@ -18,6 +18,7 @@ mod interrupt;
 mod lock;
 mod progress;
 mod recipes;
+mod report;
 mod response;
 mod sampling;
 mod table;

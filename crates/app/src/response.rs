@@ -58,9 +58,3 @@ impl Response {
         })
     }
 }
-
-/// How sure the model was: the mean log-probability of the tokens that it chose.
-pub(crate) fn confidence(trace: &Trace) -> f32 {
-    let actions = trace.sampled.iter().filter(|sampled| **sampled).count();
-    (trace.logprob() / actions.max(1) as f64) as f32
-}

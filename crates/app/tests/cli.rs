@@ -13,6 +13,10 @@ mod teacher_server;
 mod cold_start;
 #[path = "cli/data_tools.rs"]
 mod data_tools;
+#[path = "cli/evaluation.rs"]
+mod evaluation;
+#[path = "cli/report.rs"]
+mod report;
 
 use std::path::Path;
 
@@ -52,7 +56,7 @@ fn fails(command: &mut Command, message: impl Into<String>) {
 #[test]
 fn help_teaches_by_example() {
     command(&["--help"]).assert().success().stdout(contains("Start with:"));
-    for verb in ["train", "generate", "eval", "verify"] {
+    for verb in ["train", "generate", "eval", "compare", "report", "verify"] {
         let help = command(&[verb, "--help"]).assert().success().get_output().stdout.clone();
         let help = String::from_utf8(help).unwrap();
         assert!(help.contains("Examples:\n  parallel-r1 "), "{help}");
@@ -346,12 +350,20 @@ fn train_runs_the_smoke_recipe_and_resumes_nothing() {
     let facts = contains("run folder   runs/countdown-smoke-1").and(contains("peak memory"));
     // Enough fine-tuning that the model opens a block now and then.
     let more = ["--set", "arms.0.stages.0.sft.steps=12", "--set", "arms.0.stages.0.sft.optim.lr=5e-3"];
-    let run = train(&["countdown/smoke"]).args(more).assert().success().stdout(table.and(facts));
+    let run =
+        train(&["countdown/smoke", "--dashboard=0"]).args(more).assert().success().stdout(table.and(facts));
     let plain = contains("parallel / cold-start").and(contains("\u{1b}").not());
-    run.stderr(plain);
+    run.stderr(plain.and(contains("dashboard  http://127.0.0.1:")));
 
     let run = folder.path().join("runs/countdown-smoke-1");
-    for file in ["recipe.toml", "metrics.jsonl", "traces.jsonl", "summary.json", "tensorboard/parallel"] {
+    for file in [
+        "recipe.toml",
+        "metrics.jsonl",
+        "traces.jsonl",
+        "summary.json",
+        "report.html",
+        "tensorboard/parallel",
+    ] {
         assert!(run.join(file).exists(), "{file}");
     }
     let kept: Value = serde_json::from_slice(&std::fs::read(run.join("summary.json")).unwrap()).unwrap();

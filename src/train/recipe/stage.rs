@@ -97,6 +97,10 @@ pub struct SftConfig {
     /// Rows of a micro-batch, at most.
     #[serde(default = "default_micro_batch")]
     pub micro_batch_tokens: usize,
+    /// Keep only each layer's input for the gradient and compute the rest again: less memory for long sequences, a third
+    /// more time.
+    #[serde(default)]
+    pub recompute: bool,
     /// Weight of the actions after a block (summary and answer) against all others: summaries are few and hard.
     #[serde(default = "one")]
     pub summary_weight: f32,
@@ -124,6 +128,10 @@ pub struct GrpoConfig {
     /// Rows of a micro-batch, at most.
     #[serde(default = "default_micro_batch")]
     pub micro_batch_tokens: usize,
+    /// Keep only each layer's input for the gradient and compute the rest again: less memory for long sequences, a third
+    /// more time.
+    #[serde(default)]
+    pub recompute: bool,
     /// Optimizer steps on the responses of a step, each on a share of the groups.
     #[serde(default = "once")]
     pub mini_batches: usize,

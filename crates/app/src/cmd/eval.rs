@@ -1,12 +1,16 @@
 //! `eval`: measures a model.
 
 use std::io::{Write, stdout};
+use std::path::{Path, PathBuf};
 
+use parallel_r1::data::benchmarks::benchmark;
 use parallel_r1::data::countdown::{Split, Tier, problems};
 use parallel_r1::data::hub::Kind;
 use parallel_r1::data::{Problem, load_problems};
-use parallel_r1::engine::EngineOptions;
-use parallel_r1::eval::{Evaluation, evaluate};
+use parallel_r1::engine::{EngineOptions, SamplingParams};
+use parallel_r1::eval::stats::Interval;
+use parallel_r1::eval::{Evaluation, consolidate, evaluate};
+use serde::Serialize;
 
 use super::generate::print_json;
 use crate::chat_options::ChatOptions;
@@ -25,16 +29,20 @@ const GENERATED: usize = 100;
 /// Measure a model on problems with known answers
 ///
 /// Samples K responses to each problem and judges their answers. mean@K is the share of right responses, pass@K the share
-/// of problems with at least one, maj@K the share of problems whose most frequent answer is right.
+/// of problems with at least one, maj@K the share of problems whose most frequent answer is right. `--sequential` forbids
+/// parallel blocks, `--votes` lets N samples agree on each answer. docs/evaluation.md explains every number.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     parallel-r1 eval --data countdown:3,4 --samples 4\n  \
+    parallel-r1 eval --model org/name --data aime25 --samples 16 --max-tokens 3000 --json > parallel.json\n  \
+    parallel-r1 eval --model org/name --data aime25 --samples 16 --max-tokens 3000 --sequential --json > sequential.json\n  \
+    parallel-r1 compare sequential.json parallel.json\n  \
     parallel-r1 eval --model MODEL.gguf --data gsm8k_test.jsonl --limit 20 --json")]
 pub(crate) struct Args {
     #[command(flatten)]
     model: ModelArgs,
-    /// A .jsonl or .parquet file, `org/name` or `org/name/FILE` on the Hugging Face Hub, or `countdown:3,4`: generated test
-    /// problems of these tiers
+    /// A .jsonl or .parquet file, `org/name` or `org/name/FILE` on the Hugging Face Hub, a benchmark that is there (gsm8k,
+    /// math500, amc23, aime24, aime25, mmlu), or `countdown:3,4`: generated test problems of these tiers
     #[arg(long, value_name = "FILE")]
     data: String,
     /// Responses to each problem, K
@@ -43,7 +51,13 @@ pub(crate) struct Args {
     /// Only the first N problems of the file, or N of each generated tier [default: all, or 100 of each tier]
     #[arg(long, value_name = "N", value_parser = positive())]
     limit: Option<usize>,
-    /// Print one JSON object instead of a table
+    /// Answer by consolidation: each answer is the winner of a vote among up to N samples
+    ///
+    /// Equal answers vote together. A vote ends once the remaining samples can't change it. An answer then counts the
+    /// tokens of all its samples, and the critical path of the longest.
+    #[arg(long, value_name = "N", value_parser = positive())]
+    votes: Option<usize>,
+    /// Print one JSON object instead of a table, with each problem's result, as `parallel-r1 compare` takes it
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -59,9 +73,14 @@ impl Args {
         self.chat.apply(&mut model)?;
         let params = self.sampling.params(&model, &self.model.model, DEFAULTS)?;
         let mut progress = Progress::new();
-        let mut count = |done, total| progress.count("responses", done, total, "");
-        let options = EngineOptions::default();
-        let evaluation = evaluate(&model, &problems, self.samples, &params, options, &mut count)?;
+        let (what, options) =
+            (if self.votes.is_some() { "answers" } else { "responses" }, EngineOptions::default());
+        let mut count = |done, total| progress.count(what, done, total, "");
+        let samples = self.samples;
+        let evaluation = match self.votes {
+            None => evaluate(&model, &problems, samples, &params, options, &mut count)?,
+            Some(votes) => consolidate(&model, &problems, samples, votes, &params, options, &mut count)?,
+        };
         progress.end();
         if evaluation.problems == 0 {
             return Err(Failure::error(
@@ -72,12 +91,20 @@ impl Args {
         if evaluation.skipped > 0 {
             eprintln!("note: {} problems left out: their gold answers can't be read", evaluation.skipped);
         }
-        if self.json { print_json(&evaluation) } else { print(&evaluation) }
+        match self.json {
+            true => print_json(&Results {
+                model: &self.model.model,
+                data: &self.data,
+                sampling: &params,
+                evaluation,
+            }),
+            false => print(&evaluation),
+        }
     }
 
     fn problems(&self) -> anyhow::Result<Vec<Problem>> {
         let Some(tiers) = generated(&self.data) else {
-            let mut rows = load_problems(&hub::resolve(Kind::DataSet, &self.data)?)?;
+            let mut rows = load_problems(&rows(&self.data)?)?;
             rows.truncate(self.limit.unwrap_or(usize::MAX));
             return Ok(rows);
         };
@@ -87,6 +114,22 @@ impl Args {
         }
         Ok(all)
     }
+}
+
+/// The file of a name, be it that of a benchmark, of a data set on the Hub, or the file's own.
+fn rows(data: &str) -> anyhow::Result<PathBuf> {
+    let named = benchmark(data).filter(|_| !Path::new(data).exists());
+    Ok(hub::resolve(Kind::DataSet, named.map_or(data, |known| known.hub))?)
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Results<'a> {
+    model: &'a str,
+    data: &'a str,
+    sampling: &'a SamplingParams,
+    #[serde(flatten)]
+    evaluation: Evaluation,
 }
 
 /// The tiers of `countdown` or `countdown:3,4`; `None` of anything else.
@@ -109,32 +152,90 @@ pub(super) fn generated(data: &str) -> Option<anyhow::Result<Vec<Tier>>> {
 }
 
 fn print(evaluation: &Evaluation) -> anyhow::Result<()> {
-    let k = evaluation.samples;
-    let mean = match evaluation.interval {
-        Some(range) => {
-            let (low, high) = (100.0 * range.low, 100.0 * range.high);
-            format!("{}  (95 %: {low:.1} to {high:.1})", percent(evaluation.mean_at_k))
-        }
-        None => percent(evaluation.mean_at_k),
-    };
-    let mut rows = vec![
-        ("problems".into(), evaluation.problems.to_string()),
-        (format!("mean@{k}"), mean),
-        (format!("pass@{k}"), percent(evaluation.pass_at_k)),
-        (format!("maj@{k}"), percent(evaluation.maj_at_k)),
-        ("parallel ratio".into(), percent(evaluation.parallel_ratio)),
-        ("well formed".into(), percent(evaluation.well_formed)),
-        ("truncated".into(), percent(evaluation.truncated)),
-        ("tokens".into(), format!("{:.1}", evaluation.total_tokens)),
-        ("critical path".into(), format!("{:.1} tokens", evaluation.critical_path_tokens)),
-    ];
-    let known = |name: &str, rate: Option<f64>| rate.map(|rate| (name.to_owned(), percent(rate)));
-    rows.extend(known("some path right", evaluation.some_path_right));
-    rows.extend(known("  then answer right", evaluation.answer_right_given_path));
-    for (level, rate) in &evaluation.by_level {
-        rows.push((format!("mean@{k}, level {level}"), percent(*rate)));
-    }
+    let rows = [accuracies(evaluation), responses(evaluation), levels(evaluation)].concat();
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     let lines: String = rows.into_iter().map(|(name, value)| format!("{name:width$}  {value}\n")).collect();
     Ok(stdout().write_all(lines.as_bytes())?)
+}
+
+/// A name with its value.
+type Line = (String, String);
+
+fn accuracies(evaluation: &Evaluation) -> Vec<Line> {
+    let k = evaluation.samples;
+    let mut rows = vec![
+        ("problems".into(), evaluation.problems.to_string()),
+        (format!("mean@{k}"), with_interval(evaluation.mean_at_k, evaluation.interval)),
+        (format!("pass@{k}"), with_interval(evaluation.pass_at_k, evaluation.pass_interval)),
+        (format!("maj@{k}"), with_interval(evaluation.maj_at_k, evaluation.maj_interval)),
+    ];
+    let between = |k: &&usize| **k > 1 && **k < evaluation.samples;
+    for k in evaluation.pass_at.keys().filter(between) {
+        let (pass, maj) = (evaluation.pass_at.get(k), evaluation.maj_at.get(k));
+        rows.extend(pass.map(|rate| (format!("  pass@{k}"), percent(*rate))));
+        rows.extend(maj.map(|rate| (format!("  maj@{k}"), percent(*rate))));
+    }
+    rows
+}
+
+fn responses(evaluation: &Evaluation) -> Vec<Line> {
+    let means = &evaluation.means;
+    let mut rows: Vec<Line> = Vec::new();
+    if let Some(votes) = &evaluation.consolidation {
+        rows.push(("samples a vote".into(), format!("{:.1} of {}", votes.finished, votes.votes)));
+        rows.push(("agreement".into(), percent(votes.agreement)));
+        rows.push(("by confidence".into(), percent(votes.by_confidence)));
+        rows.push(("tokens an answer".into(), format!("{:.1}", votes.spent_tokens)));
+    }
+    let number = |name: &str, value: f64, unit: &str| (name.to_owned(), format!("{value:.1}{unit}"));
+    let share = |name: &str, value: f64| (name.to_owned(), percent(value));
+    rows.push(share("parallel ratio", means.parallel_ratio));
+    rows.push(share("well formed", means.well_formed));
+    rows.push(share("truncated", means.truncated));
+    rows.push(number("tokens", means.total_tokens, ""));
+    rows.push(share("  forced", means.forced));
+    rows.push(number("critical path", means.critical_path_tokens, " tokens"));
+    if means.blocks > 0.0 {
+        rows.push(number("blocks", means.blocks, ""));
+        rows.extend(means.paths_per_block.map(|paths| number("  paths", paths, "")));
+        rows.push(number("  cut paths", means.cut_paths, " a response"));
+        rows.extend(means.block_position.map(|at| share("  position", at)));
+        rows.extend(means.path_diversity.map(|diversity| share("  path diversity", diversity)));
+        rows.extend(means.first_words_differ.map(|differ| share("  first words differ", differ)));
+    }
+    rows.extend(means.some_path_right.map(|right| share("some path right", right)));
+    rows.extend(means.answer_right_given_path.map(|right| share("  then answer right", right)));
+    rows
+}
+
+fn levels(evaluation: &Evaluation) -> Vec<Line> {
+    let k = evaluation.samples;
+    evaluation
+        .by_level
+        .iter()
+        .map(|(level, rate)| (format!("mean@{k}, level {level}"), percent(*rate)))
+        .collect()
+}
+
+fn with_interval(rate: f64, interval: Option<Interval>) -> String {
+    match interval {
+        Some(Interval { low, high }) => {
+            format!("{}  (95 %: {:.1} to {:.1})", percent(rate), 100.0 * low, 100.0 * high)
+        }
+        None => percent(rate),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use parallel_r1::data::benchmarks::BENCHMARKS;
+
+    use super::*;
+
+    #[test]
+    fn the_help_names_every_benchmark() {
+        let mut command = <Args as clap::Args>::augment_args(clap::Command::new("eval"));
+        let help = command.render_long_help().to_string();
+        assert!(BENCHMARKS.iter().all(|known| help.contains(known.name)), "{help}");
+    }
 }

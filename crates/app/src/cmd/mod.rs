@@ -1,10 +1,12 @@
 //! The command line: one file a verb.
 
+mod compare;
 mod completions;
 mod data;
 mod eval;
 mod generate;
 mod model;
+mod report;
 mod train;
 mod verify;
 mod votes;
@@ -38,6 +40,8 @@ enum Command {
     Train(train::Args),
     Generate(generate::Args),
     Eval(eval::Args),
+    Compare(compare::Args),
+    Report(report::Args),
     Verify(verify::Args),
     Data(data::Args),
     Model(model::Args),
@@ -51,6 +55,8 @@ impl Cli {
             Command::Train(args) => args.run(),
             Command::Generate(args) => args.run(),
             Command::Eval(args) => args.run(),
+            Command::Compare(args) => args.run(),
+            Command::Report(args) => args.run(),
             Command::Verify(args) => return args.run(),
             Command::Data(args) => args.run(),
             Command::Model(args) => args.run(),

@@ -21,13 +21,14 @@ use crate::interrupt::Interrupt;
 use crate::lock::Lock;
 use crate::progress::Progress;
 use crate::recipes::{DEFAULT, Source};
+use crate::report::{self, Dashboard, Run as Report};
 use crate::table::aligned;
 
 /// Train a model by a recipe
 ///
 /// Without arguments: the whole curriculum on the embedded model, compared with a sequential model of the same budget.
-/// The run folder holds the resolved recipe, metrics.jsonl, TensorBoard events, sampled traces, summary.json and, in
-/// checkpoints/ARM/step-N, models that `generate` and `eval` take. Ctrl-C ends the run at the next step with a checkpoint.
+/// The run folder holds the resolved recipe, metrics.jsonl, TensorBoard events, sampled traces, summary.json, report.html
+/// and, in checkpoints/ARM/step-N, models that `generate` and `eval` take. Ctrl-C ends the run at the next step with a checkpoint.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     parallel-r1 train\n  \
@@ -50,6 +51,9 @@ pub(crate) struct Args {
     /// left as it is.
     #[arg(long)]
     resume: bool,
+    /// Serve the run's report on http://127.0.0.1:PORT/ while it goes on [default port: 8642, or any if that is taken]
+    #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true)]
+    dashboard: Option<Option<u16>>,
     /// Print the summary as JSON instead of the table
     #[arg(long)]
     json: bool,
@@ -105,6 +109,9 @@ impl Args {
         local.check_model()?;
         let run = RunFolder::open(out, recipe, self.resume)?;
         eprintln!("run folder {}", out.display());
+        if let Some(port) = self.dashboard {
+            eprintln!("dashboard  {}", Dashboard::start(out, port)?.url());
+        }
         let mut watch = Watch {
             records: vec![
                 Box::new(JsonLines::open(&run.file("metrics.jsonl"))?),
@@ -117,6 +124,10 @@ impl Args {
         };
         let result = curriculum::train(&local, &run, &mut watch, &DEVICE);
         drop(watch);
+        if let Err(error) = Report::open(out).and_then(|run| report::write(&[run], &out.join("report.html")))
+        {
+            eprintln!("note: there is no report: {error:#}");
+        }
         match result {
             Err(TrainError::Cancelled) => Err(Failure::error(
                 "stopped, after a checkpoint was written",
@@ -225,8 +236,10 @@ fn print(summary: &Summary, out: &Path) -> anyhow::Result<()> {
             "Accuracy in %, mean of {samples} samples a problem. * reinforcement learning used it\n\n"
         );
     }
-    let mut facts =
-        vec![format!("run folder   {}", out.display()), format!("time         {:.0} s", summary.seconds)];
+    let mut facts = vec![format!("run folder   {}", out.display())];
+    let report = out.join("report.html");
+    facts.extend(report.is_file().then(|| format!("report       {}", report.display())));
+    facts.push(format!("time         {:.0} s", summary.seconds));
     facts.extend(summary.peak_memory_bytes.map(|bytes| format!("peak memory  {} MiB", bytes >> 20)));
     Ok(writeln!(stdout(), "{text}{}", facts.join("\n"))?)
 }

@@ -6,6 +6,7 @@ use parallel_r1::data::Problem;
 use parallel_r1::data::countdown::{SOURCE as COUNTDOWN, Task};
 use parallel_r1::engine::vote::{Vote, decided, vote};
 use parallel_r1::engine::{Observer, Request, SamplingParams, Trace};
+use parallel_r1::eval::confidence;
 use parallel_r1::model::{ModelError, Pretrained};
 use parallel_r1::prompt::Controls;
 use parallel_r1::reward::answer_keys;
@@ -15,7 +16,7 @@ use super::generate::{print_json, sample};
 use crate::branches::Printer;
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::response::{Response, confidence};
+use crate::response::Response;
 use crate::table::percent;
 
 /// Samples, votes, and prints the winner.

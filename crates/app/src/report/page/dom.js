@@ -1,0 +1,38 @@
+'use strict';
+// Making elements, and writing numbers. Texts only ever become text nodes and attributes, never markup.
+
+const NAMESPACE = 'http://www.w3.org/2000/svg';
+const byId = (id) => document.getElementById(id);
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? '' : value);
+  }
+  element.append(...children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false));
+  return element;
+}
+
+const el = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
+const svg = (tag, attributes = {}, ...children) => fill(document.createElementNS(NAMESPACE, tag), attributes, children);
+
+// Series and paths are told apart by colour and by dash.
+const COLOURS = 7;
+const DASHES = ['', '7 3', '2 3', '9 3 2 3', '4 2', '1 2', '12 4'];
+const colour = (index) => `var(--c${index % COLOURS})`;
+const dash = (index) => DASHES[index % DASHES.length];
+
+const percent = (value, digits = 1) => `${(100 * value).toFixed(digits)} %`;
+
+function number(value) {
+  const size = Math.abs(value);
+  if (size !== 0 && (size < 1e-3 || size >= 1e6)) return value.toExponential(2);
+  if (size >= 100 || Number.isInteger(value)) return Math.round(value).toLocaleString('en');
+  return String(+value.toPrecision(3));
+}
+
+function duration(seconds) {
+  if (seconds < 120) return `${Math.round(seconds)} s`;
+  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
+}
