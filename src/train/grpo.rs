@@ -53,7 +53,6 @@ pub fn grpo(
         beta: config.beta,
     };
     let reference = session.reference.take();
-    let mut gradients = Gradients::default();
     for step in first..stage.steps {
         // Sample and judge.
         let started = Instant::now();
@@ -62,7 +61,7 @@ pub fn grpo(
 
         // Update, mini-batch by mini-batch of whole groups. The first one sees the weights that sampled.
         let lr = config.optim.rate(step, stage.steps);
-        let (mut seen, mut grad_norm) = (Seen::default(), 0.0f64);
+        let (mut seen, mut grad_norm, mut gradients) = (Seen::default(), 0.0f64, Gradients::default());
         let mut batches = compare(&collected.groups, config);
         let forked = match config.fork {
             true => Some(fork::reread(&mut batches, &session.model, &controls, config)?),
@@ -103,6 +102,9 @@ pub fn grpo(
                 grad_norm = grad_norm.max(norm);
             }
         }
+
+        // The next rollouts have its place.
+        session.model.decoder.release_memory();
 
         // Report.
         let mut metrics = StepMetrics::new(stage, step);
@@ -273,12 +275,12 @@ impl Collected {
             responses().filter(|r| r.score.correct.is_some()).map(|r| f64::from(r.score.reward)).collect();
         let means = Means::of(responses().map(|r| &r.rollout));
         metrics.set("reward", stats::mean(&rewards).unwrap_or(0.0));
+        means.named().for_each(|(name, value)| metrics.set(name, value));
         for (name, metric) in PARTS {
             let parts: Vec<f64> =
                 responses().filter_map(|r| r.score.parts.get(name)).map(|&part| f64::from(part)).collect();
             stats::mean(&parts).into_iter().for_each(|mean| metrics.set(metric, mean));
         }
-        means.named().for_each(|(name, value)| metrics.set(name, value));
         metrics.set("equal_groups", self.left_out.len() as f64);
         metrics.set("resample_rounds", self.rounds as f64);
         metrics.set("sampled_tokens", self.stats.sampled_tokens as f64);
