@@ -21,6 +21,7 @@ pub(super) struct Learner {
     optim: AdamW,
     config: OptimConfig,
     micro_batch_tokens: usize,
+    recompute: bool,
 }
 
 impl Learner {
@@ -32,6 +33,7 @@ impl Learner {
             optim: AdamW::default(),
             config: OptimConfig::default(),
             micro_batch_tokens: case.micro_batch_tokens,
+            recompute: case.recompute,
         })
     }
 
@@ -52,7 +54,7 @@ impl Learner {
         let (mut forward, mut backward) = (0.0, 0.0);
         for run in split(sequences, self.micro_batch_tokens) {
             let start = Instant::now();
-            let micro = MicroBatch::new(sequences, run)?;
+            let micro = MicroBatch::new(sequences, run)?.recomputing(self.recompute);
             let scored = micro.score(&self.decoder, &self.controls)?;
             let loss = loss(&micro, &scored.pairs().narrow(1, 0, 1)?.squeeze(1)?)?;
             forward += start.elapsed().as_secs_f64();

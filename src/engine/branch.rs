@@ -4,19 +4,11 @@
 use rand_chacha::ChaCha8Rng;
 
 use super::budget::{Budget, Rules};
-use super::sampler::{Draw, Stream};
+use super::params::SamplingParams;
+use super::sampler::{Draw, Stream, draw};
 use super::step::Cursor;
 use crate::layout::{SegmentId, Structure};
 use crate::prompt::tags::{AllowedSet, Control, Controls, Grammar, Tag};
-
-/// Where the logits come from that a branch samples from next.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Source {
-    /// A row of this pass, counted among the wanted ones.
-    Row(usize),
-    /// The last token of the prompt of a group.
-    Prompt(usize),
-}
 
 /// The path that a branch writes.
 #[derive(Clone, Copy, Debug)]
@@ -43,8 +35,10 @@ pub(super) struct Branch {
     pub(super) rng: ChaCha8Rng,
     /// Tokens of the budget that were left when each path that is open began.
     pub(super) paths_began: Vec<usize>,
-    pub(super) source: Option<Source>,
-    pub(super) drawn: Option<(AllowedSet, Draw)>,
+    /// The group of whose prompt's logits its first token is drawn.
+    pub(super) starts: Option<usize>,
+    /// What was drawn last, from which set; no token where the logits were not finite.
+    pub(super) drawn: Option<(AllowedSet, Option<Draw>)>,
 }
 
 const PARALLEL: Control = Control::Tag(Tag::Parallel);
@@ -79,6 +73,20 @@ impl Branch {
         self.grammar.push(token).expect("only legal tokens are sampled or forced");
         self.budget.tokens -= 1;
         self.position += 1;
+    }
+
+    /// Draws the next token from a row of logits, which is left masked.
+    pub(super) fn draw(
+        &mut self,
+        logits: &mut [f32],
+        rules: &Rules,
+        params: &SamplingParams,
+        controls: &Controls,
+    ) {
+        let legal = self.legal(rules, params.structure);
+        legal.mask(logits, controls);
+        let how = params.draws(self.grammar.depth() > 0);
+        self.drawn = Some((legal, draw(logits, how, &mut self.rng)));
     }
 
     /// Tokens that may follow.

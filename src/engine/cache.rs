@@ -10,8 +10,7 @@
 
 use std::collections::BTreeMap;
 
-/// Slots a page.
-pub(super) const PAGE: usize = 16;
+pub(super) use crate::kernels::PAGE;
 
 /// Pages that `tokens` fill.
 pub(super) fn pages_for(tokens: usize) -> usize {

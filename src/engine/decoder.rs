@@ -1,20 +1,46 @@
 //! The decoder as the engine sees it: together with its cache.
 
-use candle_core::{DType, Tensor};
+use candle_core::{DType, Result, Tensor};
+use rayon::prelude::*;
 
 use super::step::{LanguageModel, ModelError, Rows};
-use crate::model::{CacheWrite, Decoder, KvCache};
+use crate::model::{CacheWrite, Decoder, Inference, Inputs, KvCache, Take};
 
 /// A decoder and the keys and values of the sequences at work.
 pub struct CachedDecoder<'a> {
     decoder: &'a Decoder,
-    cache: Option<(usize, KvCache)>,
+    slots: usize,
+    cache: Option<Cache>,
+}
+
+enum Cache {
+    Plain(Inference),
+    /// For what [`Inference`] doesn't do: rounded weights, other devices, very large plain weights.
+    Tensors(KvCache),
 }
 
 impl<'a> CachedDecoder<'a> {
     /// A decoder without a cache yet; [`LanguageModel::reserve`] makes one as large as is needed.
     pub fn new(decoder: &'a Decoder) -> Self {
-        Self { decoder, cache: None }
+        Self { decoder, slots: 0, cache: None }
+    }
+
+    fn pass(&mut self, rows: &Rows, take: Take) -> Result<()> {
+        match &mut self.cache {
+            None => candle_core::bail!("a pass before any slot was reserved"),
+            Some(Cache::Tensors(cache)) => pass_of_tensors(self.decoder, cache, rows, take),
+            Some(Cache::Plain(inference)) => {
+                let inputs = Inputs {
+                    tokens: &rows.tokens,
+                    positions: &rows.positions,
+                    slots: &rows.slots,
+                    visibility: &rows.visibility,
+                    wanted: &rows.wanted,
+                };
+                // Within the pool, whose threads then meet without waking this one in between.
+                rayon::scope(|_| inference.pass(inputs, take))
+            }
+        }
     }
 }
 
@@ -27,28 +53,40 @@ impl LanguageModel for CachedDecoder<'_> {
         self.decoder.config().position_limit()
     }
 
-    fn reserve(&mut self, slots: usize) -> Result<(), ModelError> {
-        if self.cache.as_ref().is_none_or(|(size, _)| *size < slots) {
-            self.cache = None;
-            self.cache = Some((slots, self.decoder.new_cache(slots)?));
+    fn reserve(&mut self, slots: usize) -> std::result::Result<(), ModelError> {
+        if self.cache.is_some() && slots <= self.slots {
+            return Ok(());
         }
+        self.slots = slots;
+        let inference = match self.cache.take() {
+            Some(Cache::Plain(inference)) => Some(inference),
+            _ => Inference::new(self.decoder)?,
+        };
+        self.cache = Some(match inference {
+            Some(mut inference) => {
+                inference.reserve(slots);
+                Cache::Plain(inference)
+            }
+            None => Cache::Tensors(self.decoder.new_cache(slots)?),
+        });
         Ok(())
     }
 
-    fn step(&mut self, rows: &Rows) -> Result<Vec<f32>, ModelError> {
-        let (_, cache) = self.cache.as_mut().ok_or("a pass before any slot was reserved")?;
-        let write = CacheWrite { cache, slots: &rows.slots };
-        let hidden = self.decoder.hidden(&rows.tokens, &rows.positions, &rows.visibility, Some(write))?;
-        if rows.wanted.is_empty() {
-            return Ok(Vec::new());
-        }
-        let hidden = if rows.wanted.len() == rows.len() {
-            hidden
-        } else {
-            let wanted = Tensor::new(&rows.wanted[..], self.decoder.device())?;
-            hidden.index_select(&wanted, 0)?
-        };
-        let logits = self.decoder.logits(&hidden)?;
-        Ok(logits.to_dtype(DType::F32)?.flatten_all()?.to_vec1()?)
+    fn step(&mut self, rows: &Rows, take: Take) -> std::result::Result<(), ModelError> {
+        Ok(self.pass(rows, take)?)
     }
+}
+
+fn pass_of_tensors(decoder: &Decoder, cache: &mut KvCache, rows: &Rows, take: Take) -> Result<()> {
+    let write = CacheWrite { cache, slots: &rows.slots };
+    let hidden = decoder.hidden(&rows.tokens, &rows.positions, &rows.visibility, Some(write))?;
+    if rows.wanted.is_empty() {
+        return Ok(());
+    }
+    let wanted = Tensor::new(&rows.wanted[..], decoder.device())?;
+    let logits = decoder.logits(&hidden.index_select(&wanted, 0)?)?;
+    let vocab = logits.dim(1)?;
+    let mut logits = logits.to_dtype(DType::F32)?.flatten_all()?.to_vec1::<f32>()?;
+    logits.par_chunks_exact_mut(vocab).enumerate().for_each(|(row, logits)| take(row, logits));
+    Ok(())
 }

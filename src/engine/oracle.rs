@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::layout::{QueryBlock, Structure, parse};
+use crate::model::Take;
 use crate::prompt::tags::{Control, Grammar, Tag};
 
 const VOCAB: usize = 20;
@@ -64,7 +65,7 @@ impl LanguageModel for HashModel {
         Ok(())
     }
 
-    fn step(&mut self, rows: &Rows) -> Result<Vec<f32>, ModelError> {
+    fn step(&mut self, rows: &Rows, take: Take) -> Result<(), ModelError> {
         let mut written = rows.slots.clone();
         written.sort_unstable();
         written.dedup();
@@ -73,7 +74,6 @@ impl LanguageModel for HashModel {
             assert!((rows.positions[i] as usize) < self.positions, "position limit");
             self.slots[rows.slots[i] as usize] = Some((rows.tokens[i], rows.positions[i]));
         }
-        let mut logits = Vec::new();
         let mut covered = 0;
         for block in &rows.visibility.blocks {
             assert_eq!(block.queries.start, covered, "blocks cover the rows in order");
@@ -81,17 +81,18 @@ impl LanguageModel for HashModel {
             for row in block.queries.clone() {
                 let last = keys(block, row).last();
                 assert_eq!(last, Some(rows.slots[row] as usize), "a row sees itself last");
-                if rows.wanted.contains(&(row as u32)) {
+                if let Some(wanted) = rows.wanted.iter().position(|&wanted| wanted as usize == row) {
                     let seen = keys(block, row).map(|slot| self.slots[slot].expect("written"));
-                    logits.extend(self.logits(seen));
+                    let mut logits = self.logits(seen);
+                    if self.diverged {
+                        logits.fill(f32::NAN);
+                    }
+                    take(wanted, &mut logits);
                 }
             }
         }
         assert_eq!(covered, rows.len());
-        if self.diverged {
-            logits.fill(f32::NAN);
-        }
-        Ok(logits)
+        Ok(())
     }
 }
 

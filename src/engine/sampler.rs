@@ -10,7 +10,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-use crate::kernels::{exp, vectorised};
+use crate::kernels::{exp, max, vectorised};
 
 /// Elements whose weights are summed together; a draw first finds its block, then its element.
 const BLOCK: usize = 256;
@@ -114,13 +114,10 @@ fn uniform(rng: &mut ChaCha8Rng) -> f64 {
 
 /// The largest element and where it stands first.
 fn argmax(row: &[f32]) -> (usize, f32) {
-    let mut lanes = [f32::NEG_INFINITY; 16];
-    for chunk in row.chunks(16) {
-        for (lane, &x) in lanes.iter_mut().zip(chunk) {
-            *lane = if x > *lane { x } else { *lane };
-        }
-    }
-    let top = lanes.iter().fold(f32::NEG_INFINITY, |a, &b| if b > a { b } else { a });
+    let top = vectorised(
+        #[inline(always)]
+        || max(row),
+    );
     (row.iter().position(|&x| x == top).unwrap_or(0), top)
 }
 
@@ -160,35 +157,49 @@ impl<'a> Weights<'a> {
     }
 
     fn weight(&self, index: usize) -> f64 {
-        f64::from(exp(self.scaled(index)))
+        let scaled = self.scaled(index);
+        vectorised(
+            #[inline(always)]
+            || f64::from(exp(scaled)),
+        )
+    }
+
+    /// The weights of the block whose first element is `first`.
+    fn block(&self, first: usize) -> [f32; BLOCK] {
+        let mut weights = [0.0; BLOCK];
+        let row = &self.row[first..self.row.len().min(first + BLOCK)];
+        vectorised(
+            #[inline(always)]
+            || {
+                for (weight, &x) in weights.iter_mut().zip(row) {
+                    *weight = exp((x - self.top) * self.inverse_temperature);
+                }
+            },
+        );
+        weights
     }
 
     /// The element that contains the point `at` of the row of weights laid end to end.
     fn pick(&self, mut at: f64) -> usize {
-        let mut first = 0;
-        for &sum in &self.blocks {
+        // Rounding may carry the point past the end of a block, or of all: the last possible token is meant.
+        let mut place = (0, 0.0);
+        for (i, &sum) in self.blocks.iter().enumerate().filter(|(_, sum)| **sum > 0.0) {
+            place = (i * BLOCK, at);
             if at < sum {
                 break;
             }
             at -= sum;
-            first += BLOCK;
         }
-        // Rounding may carry the point past the end of its block: the last possible token is meant.
-        let mut last = None;
-        for index in first.min(self.row.len())..self.row.len() {
-            let weight = self.weight(index);
-            if weight > 0.0 {
-                last = Some(index);
-                if at < weight {
-                    break;
-                }
-                at -= weight;
+        let (first, mut at) = place;
+        let mut last = first;
+        for (i, weight) in self.block(first).into_iter().enumerate().filter(|(_, weight)| *weight > 0.0) {
+            last = first + i;
+            if at < f64::from(weight) {
+                break;
             }
+            at -= f64::from(weight);
         }
-        last.unwrap_or_else(|| {
-            let end = first.min(self.row.len());
-            (0..end).rfind(|&index| self.weight(index) > 0.0).unwrap_or(0)
-        })
+        last
     }
 
     /// As `pick`, among the tokens that top-k and then top-p keep.

@@ -5,7 +5,8 @@
 //! 1. **admit** waiting samples while the batch and the cache have room for them;
 //! 2. **feed** what every live branch has appended since the last pass, and a piece of the prompts
 //!    that are still to be read, as the rows of one pass;
-//! 3. **draw** a token for every branch that was fed, all in parallel;
+//! 3. **pass** them through the model, which draws a token for every branch that was fed, each as
+//!    soon as its logits are there; samples whose prompt has been read **start** with a draw too;
 //! 4. **advance**: append the token, then go on, fork, close a path, join, or end the sample.
 //!
 //! A fork is a few new branches below one segment: `<Parallel>` and the forced `<Path>`s are rows of
@@ -32,15 +33,16 @@
 //! continues in sequence.
 
 use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-use super::branch::{Branch, Place, Source};
+use super::branch::{Branch, Place};
 use super::budget::{Budget, Rules};
 use super::cache::{Cache, PAGE, pages_for};
 use super::observer::{ForkEvent, JoinEvent, Observer, TokenEvent};
 use super::params::SamplingParams;
-use super::sampler::{Draw, Stream, draw};
+use super::sampler::{Draw, Stream};
 use super::step::{Cursor, LanguageModel, Rows};
 use super::trace::{Finish, Trace};
 use super::{Engine, EngineError, EngineOptions, EngineStats, Request};
@@ -66,11 +68,10 @@ pub(super) fn generate<M: LanguageModel>(
         run.heed_cancellation();
         run.admit();
         run.feed();
-        let logits = run.pass()?;
+        run.pass()?;
         run.discard_unwanted();
-        run.start(&logits);
-        run.draw(&logits)?;
-        run.advance();
+        run.start();
+        run.advance()?;
     }
     Ok(run.traces())
 }
@@ -101,6 +102,8 @@ struct Run<'e, M> {
     live: Vec<Branch>,
     /// The next pass. What ended branches leave behind is in it from the start.
     rows: Rows,
+    /// The groups whose prompt ends in it, in the order of their rows.
+    ending: Vec<usize>,
     /// Whether samples of groups that are no longer wanted are still at work.
     discarding: bool,
     /// Rows passed to the model, and tokens of the texts that they were for.
@@ -113,9 +116,8 @@ struct Group<'e> {
     request: &'e Request,
     /// The prompt, from the first admitted sample to the end of the last one.
     prompt: Option<Cursor>,
-    /// Logits after the prompt, once it has been read, and their row in the pass that reads its end.
+    /// Logits after the prompt, once it has been read.
     logits: Option<Vec<f32>>,
-    logits_row: Option<usize>,
     admitted: usize,
     unfinished: usize,
     wanted: bool,
@@ -195,6 +197,7 @@ impl<'e, M: LanguageModel> Run<'e, M> {
             samples: Vec::new(),
             live: Vec::new(),
             rows: Rows::default(),
+            ending: Vec::new(),
             discarding: false,
             passed_rows: 0,
             read_tokens: 0,
@@ -241,51 +244,72 @@ impl<'e, M: LanguageModel> Run<'e, M> {
     fn feed(&mut self) {
         for branch in self.live.iter_mut().take(self.options.max_batch) {
             branch.cursor.feed(usize::MAX, &mut self.rows);
-            branch.source = Some(Source::Row(self.rows.want_last()));
+            self.rows.want_last();
             self.stats.branch_steps += 1;
         }
         let mut room = PROMPT_ROWS;
         while let Some(&group) = self.reading.front()
             && room > 0
         {
-            let group = &mut self.groups[group];
-            let prompt = group.prompt.as_mut().expect("a prompt being read is open");
+            let prompt = self.groups[group].prompt.as_mut().expect("a prompt being read is open");
             room -= prompt.feed(room, &mut self.rows);
             if prompt.pending() == 0 {
-                group.logits_row = Some(self.rows.want_last());
+                self.rows.want_last();
+                self.ending.push(group);
                 self.reading.pop_front();
             }
         }
     }
 
-    fn pass(&mut self) -> Result<Vec<f32>, EngineError> {
+    /// One pass, with a draw for every branch in it.
+    fn pass(&mut self) -> Result<(), EngineError> {
         if self.rows.is_empty() {
-            return Ok(Vec::new());
+            return Ok(());
         }
-        let logits = self.model.step(&self.rows).map_err(EngineError::Model)?;
-        debug_assert_eq!(logits.len(), self.rows.wanted.len() * self.model.vocab_size());
+        let (rules, params, controls) = (&self.rules, self.params, self.controls);
+        let fed = self.live.iter_mut().take(self.options.max_batch);
+        let branches: Vec<Mutex<&mut Branch>> = fed.map(Mutex::new).collect();
+        let prompts: Vec<Mutex<Vec<f32>>> = self.ending.iter().map(|_| Mutex::default()).collect();
+        // Each is locked once, by the thread that has made its logits.
+        self.model
+            .step(&self.rows, &|wanted, logits| match branches.get(wanted) {
+                Some(branch) => {
+                    let mut branch = branch.lock().unwrap_or_else(PoisonError::into_inner);
+                    branch.draw(logits, rules, params, controls);
+                }
+                None => {
+                    let prompt = &prompts[wanted - branches.len()];
+                    prompt.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(logits);
+                }
+            })
+            .map_err(EngineError::Model)?;
+        for (group, logits) in self.ending.drain(..).zip(prompts) {
+            self.groups[group].logits = Some(logits.into_inner().unwrap_or_else(PoisonError::into_inner));
+        }
         self.stats.steps += 1;
         self.stats.rows += self.rows.len() as u64;
         self.passed_rows += self.rows.len();
         self.rows.clear();
-        Ok(logits)
+        Ok(())
     }
 
     /// Starts the admitted samples whose prompt has been read. All samples of a group draw their
     /// first token from the same logits.
-    fn start(&mut self, logits: &[f32]) {
-        let vocab = self.model.vocab_size();
-        for group in &mut self.groups {
-            if let Some(row) = group.logits_row.take() {
-                group.logits = Some(logits[row * vocab..(row + 1) * vocab].to_vec());
-            }
-        }
+    fn start(&mut self) {
         for Admitted { group, number } in std::mem::take(&mut self.admitted) {
             match self.groups[group].logits {
                 Some(_) => self.start_sample(group, number),
                 None => self.admitted.push(Admitted { group, number }),
             }
         }
+        let Self { groups, controls, params, rules, .. } = self;
+        let starting = self.live.par_iter_mut().with_min_len(1 + LOGITS_A_THREAD / self.model.vocab_size());
+        starting.for_each_init(Vec::new, |row: &mut Vec<f32>, branch| {
+            if let Some(logits) = branch.starts.take().and_then(|group| groups[group].logits.as_ref()) {
+                row.clone_from(logits);
+                branch.draw(row, rules, params, controls);
+            }
+        });
     }
 
     fn start_sample(&mut self, group: usize, number: usize) {
@@ -313,46 +337,25 @@ impl<'e, M: LanguageModel> Run<'e, M> {
             stream,
             rng: stream.rng(),
             paths_began: Vec::new(),
-            source: Some(Source::Prompt(group)),
+            starts: Some(group),
             drawn: None,
         });
         self.samples.push(Some(Sample { group, number, layout, segments, forks: Vec::new() }));
     }
 
-    /// Draws a token for every branch that has logits.
-    fn draw(&mut self, logits: &[f32]) -> Result<(), EngineError> {
-        let Self { groups, controls, params, rules, samples, .. } = self;
-        let vocab = self.model.vocab_size();
-        self.live.par_iter_mut().with_min_len(1 + LOGITS_A_THREAD / vocab).try_for_each_init(
-            Vec::new,
-            |row: &mut Vec<f32>, branch| {
-                let from = match branch.source.take() {
-                    None => return Ok(()),
-                    Some(Source::Row(index)) => &logits[index * vocab..(index + 1) * vocab],
-                    Some(Source::Prompt(group)) => groups[group].logits.as_deref().unwrap_or(&[]),
-                };
-                row.clear();
-                row.extend_from_slice(from);
-                let legal = branch.legal(rules, params.structure);
-                legal.mask(row, controls);
-                let how = params.draws(branch.grammar.depth() > 0);
-                let drawn = draw(row, how, &mut branch.rng);
-                let place = || samples[branch.sample].as_ref().map(|s| (s.group, s.number));
-                let (group, sample) = place().unwrap_or_default();
-                let failure = EngineError::NotFinite { request: groups[group].request.id, sample };
-                branch.drawn = Some((legal, drawn.ok_or(failure)?));
-                Ok(())
-            },
-        )
-    }
-
-    fn advance(&mut self) {
+    fn advance(&mut self) -> Result<(), EngineError> {
         for mut branch in std::mem::take(&mut self.live) {
             match branch.drawn.take() {
                 None => self.live.push(branch),
-                Some((legal, draw)) => self.take(branch, legal, draw),
+                Some((legal, Some(draw))) => self.take(branch, legal, draw),
+                Some((_, None)) => {
+                    let sample = sample_of(&mut self.samples, &branch);
+                    let request = self.groups[sample.group].request.id;
+                    return Err(EngineError::NotFinite { request, sample: sample.number });
+                }
             }
         }
+        Ok(())
     }
 
     /// Appends a drawn token and does what follows from it.
@@ -613,7 +616,6 @@ impl<'e> Group<'e> {
             request,
             prompt: None,
             logits: None,
-            logits_row: None,
             admitted: 0,
             unfinished: 0,
             wanted: true,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::cache::{Cache, Key};
 use crate::layout::{QueryBlock, Visibility};
+use crate::model::Take;
 
 /// Whatever went wrong inside a model.
 pub type ModelError = Box<dyn Error + Send + Sync>;
@@ -22,8 +23,9 @@ pub trait LanguageModel {
     fn reserve(&mut self, slots: usize) -> Result<(), ModelError>;
 
     /// Writes each row's keys and values to its slot, lets each row see what `rows` says, and
-    /// returns the logits of the wanted rows, one row after the other.
-    fn step(&mut self, rows: &Rows) -> Result<Vec<f32>, ModelError>;
+    /// hands the logits of every wanted row to `take`, once, with the row's place in `wanted`; from
+    /// any thread and in any order, so that a token is drawn where its logits were just made.
+    fn step(&mut self, rows: &Rows, take: Take<'_>) -> Result<(), ModelError>;
 }
 
 /// The rows of one pass, one per token. All lists but `wanted` have one entry per row.
@@ -33,7 +35,8 @@ pub struct Rows {
     pub tokens: Vec<u32>,
     /// Their positions.
     pub positions: Vec<u32>,
-    /// The slots that their keys and values go to.
+    /// The slots that their keys and values go to. Each segment has whole pages of
+    /// [`PAGE`](crate::kernels::PAGE) slots, so a run of what is seen begins with a page.
     pub slots: Vec<u32>,
     /// What each row sees, in slots. Contexts stand in the order of the text (ancestors first), not
     /// in that of the slots, so that sums over them don't depend on which pages were free.
@@ -53,10 +56,9 @@ impl Rows {
         self.tokens.is_empty()
     }
 
-    /// Wants the logits of the row that was added last, and says where they will be.
-    pub(super) fn want_last(&mut self) -> usize {
+    /// Wants the logits of the row that was added last.
+    pub(super) fn want_last(&mut self) {
         self.wanted.push(self.len() as u32 - 1);
-        self.wanted.len() - 1
     }
 
     pub(super) fn clear(&mut self) {

@@ -1,4 +1,22 @@
-//! One pool of threads instead of two.
+//! One pool of threads instead of two, and who may use it.
+
+/// How many threads an operation may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// The caller's: other threads are busy with other rows.
+    One,
+    /// All of rayon's pool.
+    All,
+}
+
+impl Threads {
+    pub(super) fn count(self) -> usize {
+        match self {
+            Self::One => 1,
+            Self::All => rayon::current_num_threads(),
+        }
+    }
+}
 
 /// Keeps candle's own helper threads from spinning beside rayon's.
 ///

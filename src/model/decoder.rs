@@ -240,6 +240,11 @@ impl Decoder {
         }
     }
 
+    /// Angle per position of each pair of dimensions, and the factor on cosines and sines.
+    pub(super) fn rope(&self) -> &(Vec<f32>, f32) {
+        &self.rope
+    }
+
     /// Sizes and constants.
     pub fn config(&self) -> &Config {
         &self.config
@@ -357,6 +362,11 @@ impl Decoder {
             true => self.parameters(false).network().map(Cow::Owned),
             false => Ok(Cow::Borrowed(&self.frozen)),
         }
+    }
+
+    /// The network without gradient.
+    pub(super) fn frozen(&self) -> &Network {
+        &self.frozen
     }
 
     /// The output head `[vocab, d]` without gradient.

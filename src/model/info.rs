@@ -8,6 +8,7 @@ use std::path::Path;
 use candle_core::Device;
 use serde::Serialize;
 
+use super::inference::packed_bytes;
 use super::parameters::{PROJECTIONS, projection_shape};
 use super::peft::{ADAPTER_CONFIG, PeftConfig};
 use super::weights::files;
@@ -50,7 +51,7 @@ pub struct Info {
 /// Estimated memory, in bytes. What a program needs besides (the tokenizer, scratch buffers) is not in it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Memory {
-    /// Weights of a model that runs.
+    /// Weights of a model that runs; plain ones twice, the second time packed for the engine.
     pub run: u64,
     /// Keys and values of one token.
     pub cache_per_token: u64,
@@ -64,7 +65,7 @@ pub struct Memory {
 
 impl Memory {
     /// For a model whose weights take `resident` bytes while it runs; those of its parameters in f32 where not given.
-    fn new(config: &Config, resident: Option<u64>) -> Self {
+    pub(crate) fn new(config: &Config, resident: Option<u64>) -> Self {
         let count = |n: usize| n as u64;
         let weights = count(config.parameters()) * F32;
         let (d, inner) = (config.hidden_size, config.intermediate_size);
@@ -75,7 +76,7 @@ impl Memory {
         let kept = 6 * d + 3 * q + 3 * kv + normed + 3 * inner;
         let lora = LoraConfig::default().r * lora_widths(config);
         Self {
-            run: resident.unwrap_or(weights),
+            run: resident.unwrap_or(weights + packed_bytes(weights)),
             cache_per_token: count(2 * config.num_hidden_layers * kv) * F32,
             train: 4 * weights,
             // With the tags' rows: two more copies of the embedding, and two gradients of its size.
@@ -223,7 +224,7 @@ mod tests {
         assert_eq!((info.kind, info.tags, info.tokens), ("folder", true, 109));
         assert_eq!(info.parameters, model.decoder.config().parameters() as u64);
         assert_eq!(info.tensors, BTreeMap::from([("F32".into(), model.decoder.vars().len())]));
-        assert_eq!((info.stored_bytes, info.memory.run), (4 * info.parameters, 4 * info.parameters));
+        assert_eq!((info.stored_bytes, info.memory.run), (4 * info.parameters, 8 * info.parameters));
         std::fs::write(&path, u64::MAX.to_le_bytes()).unwrap();
         let message = Info::read(&folder.path().to_string_lossy()).unwrap_err().to_string();
         assert!(message.contains("model.safetensors: expected a header of at most"), "{message}");

@@ -87,6 +87,20 @@ impl Network {
         Ok(Self { embedding, layers: layers.collect::<Result<_>>()?, norm: source.tensor(NORM)?, head })
     }
 
+    /// Elements of the weights that a pass multiplies with, other than quantised ones.
+    pub(super) fn plain_elements(&self) -> usize {
+        let plain = |weight: &Weight| match weight {
+            Weight::Dense(tensor) => tensor.elem_count(),
+            Weight::Quantised(_) => 0,
+        };
+        let layer = |layer: &Layer| {
+            let Attention { q, k, v, o, .. } = &layer.attention;
+            let projections = [q, k, v, o, &layer.gate, &layer.up, &layer.down];
+            projections.iter().map(|projection| plain(&projection.weight)).sum::<usize>()
+        };
+        plain(&self.head) + self.layers.iter().map(layer).sum::<usize>()
+    }
+
     /// Embedded tokens `x [rows, d]` -> final-norm hidden states `[rows, d]`.
     pub(super) fn forward(&self, mut x: Tensor, eps: f64, pass: &mut Pass) -> Result<Tensor> {
         for (i, layer) in self.layers.iter().enumerate() {
