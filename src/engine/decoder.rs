@@ -37,8 +37,12 @@ impl<'a> CachedDecoder<'a> {
                     visibility: &rows.visibility,
                     wanted: &rows.wanted,
                 };
-                // Within the pool, whose threads then meet without waking this one in between.
-                rayon::scope(|_| inference.pass(inputs, take))
+                if inference.is_parallel(rows.len()) {
+                    // Within the pool, whose threads then meet without waking this one in between.
+                    rayon::scope(|_| inference.pass(inputs, take))
+                } else {
+                    inference.pass(inputs, take)
+                }
             }
         }
     }
@@ -51,6 +55,13 @@ impl LanguageModel for CachedDecoder<'_> {
 
     fn max_positions(&self) -> usize {
         self.decoder.config().position_limit()
+    }
+
+    fn best_batch(&self, tokens: usize) -> usize {
+        match &self.cache {
+            Some(Cache::Plain(inference)) => inference.best_batch(tokens),
+            _ => usize::MAX,
+        }
     }
 
     fn reserve(&mut self, slots: usize) -> std::result::Result<(), ModelError> {
