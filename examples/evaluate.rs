@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for tier in [Tier::Three, Tier::Four] {
         let problems = problems(tier, Split::Test, 0, 50)?;
         let result = evaluate(&model, &problems, 4, &params, EngineOptions::default(), &mut |_, _| {})?;
-        let (accuracy, tokens) = (100.0 * result.mean_at_k, result.total_tokens);
+        let (accuracy, tokens) = (100.0 * result.mean_at_k, result.means.total_tokens);
         println!("tier {tier}: {accuracy:.1} % right, {tokens:.0} tokens an answer");
     }
     Ok(())

@@ -94,6 +94,8 @@ pub(crate) struct Records {
     pub(crate) steps: Vec<StepMetrics>,
     /// Where stages began or went on.
     pub(crate) begun: Vec<(String, usize)>,
+    /// What a person should read.
+    pub(crate) said: Vec<String>,
     /// Stop after so many steps.
     pub(crate) stop_after: Option<usize>,
 }
@@ -114,6 +116,10 @@ impl Sink for Records {
     fn step(&mut self, metrics: &StepMetrics) -> Result<()> {
         self.steps.push(metrics.clone());
         Ok(())
+    }
+
+    fn message(&mut self, text: &str) {
+        self.said.push(text.to_owned());
     }
 
     fn cancelled(&mut self) -> bool {

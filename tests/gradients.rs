@@ -15,7 +15,7 @@ use super::toys::{FORK_JOIN, adapted, configs, controls, decoder, demonstration,
 const ENTROPY: f64 = 0.1;
 
 /// Wide, so that no ratio comes near the kink.
-const CLIP: Clip = Clip { epsilon_low: 0.5, epsilon_high: 0.5, beta: 0.2 };
+const CLIP: Clip = Clip { epsilon_low: 0.5, epsilon_high: 0.5, dual: None, beta: 0.2 };
 
 /// A group with one prompt (one response forks, one nests, one is a chain) and a response to another prompt.
 fn sequences() -> Vec<Sequence> {

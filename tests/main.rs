@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)] // a test may panic
 
 mod adapters;
+mod curriculum;
 mod engine;
 mod golden;
 mod gradients;

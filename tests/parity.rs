@@ -252,7 +252,7 @@ fn parity_of_a_sample_alone_and_among_sixteen_others_bit_for_bit() {
 
 /// Loss and gradients of some sequences, in one micro-batch for each run.
 fn learned(decoder: &Decoder, sequences: &[Sequence], runs: Vec<std::ops::Range<usize>>) -> (f64, Gradients) {
-    let clip = Clip { epsilon_low: 0.2, epsilon_high: 0.28, beta: 0.1 };
+    let clip = Clip { epsilon_low: 0.2, epsilon_high: 0.28, dual: None, beta: 0.1 };
     let (mut loss, mut gradients) = (0.0, Gradients::default());
     let total: usize = sequences.iter().map(Sequence::actions).sum();
     for run in runs {

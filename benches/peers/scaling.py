@@ -39,7 +39,7 @@ def train_group(model, group):
 
 
 def sample_batch(model, batch):
-    return SAMPLE | {"model": model, "prompts": batch, "prompt": 32, "response": 64}
+    return SAMPLE | {"model": model, "group": batch, "prompt": 32, "response": 64}
 
 
 def sample_length(model, prompt):
@@ -97,13 +97,12 @@ SERIES = {
 }
 
 
-def rate(results):
-    """Tokens a second; where a prompt was read, after it."""
-
-    def seconds(result):
-        return result["seconds"] - result["notes"].get("seconds_to_first_token", 0)
-
-    return statistics.median(r["units"] / seconds(r) for r in results)
+def rate(case, results):
+    """Tokens a second; in sampling those after the first, so that the reading of the prompt does not count."""
+    if case["work"] != "sample":
+        return statistics.median(r["units"] / r["seconds"] for r in results)
+    tokens = case.get("group", 1) * (case["response"] - 1)
+    return statistics.median(tokens / (r["seconds"] - r["notes"]["seconds_to_first_token"]) for r in results)
 
 
 def limit(case, config, machine):
@@ -112,9 +111,8 @@ def limit(case, config, machine):
         return None
     model = ceiling.Model(config)
     if case["work"] == "sample":
-        count = case.get("prompts", 1) * case.get("group", 1)
-        steps = case["response"] - 1
-        return count * steps / ceiling.passes(model, machine, steps, count, case["prompt"])
+        branches, steps = case.get("group", 1), case["response"] - 1
+        return branches * steps / ceiling.passes(model, machine, steps, branches, case["prompt"])
     units = case.get("prompts", 1) * (case["prompt"] + case.get("group", 1) * case["response"])
     if case["work"] == "block":
         units = 4 + case["paths"] * case["response"] + case["summary"]
@@ -142,7 +140,7 @@ def series(name, arguments, models, machines, folder):
             write_model(case["model"], folder / case["model"], arguments.speed)
             count = x if name == "threads" else arguments.threads
             results = point(case, arguments, count)
-            entry = {"x": x, "tokens_per_second": rate(results), "peak_mib": results[-1]["peak_mib"]}
+            entry = {"x": x, "tokens_per_second": rate(case, results), "peak_mib": results[-1]["peak_mib"]}
             entry["limit"] = limit(case, models[case["model"]], machines[count])
             result[line].append(entry)
             print(name, line, entry, file=sys.stderr, flush=True)

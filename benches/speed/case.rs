@@ -62,6 +62,9 @@ pub(super) struct Case {
     /// Rows of a forward pass in training, at most.
     #[serde(default = "micro_batch_tokens")]
     pub(super) micro_batch_tokens: usize,
+    /// Whether activations are computed again in the backward pass.
+    #[serde(default)]
+    pub(super) recompute: bool,
 }
 
 fn one() -> usize {

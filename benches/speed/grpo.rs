@@ -63,6 +63,7 @@ impl Work for Grpo {
                 ActionData { advantages: each(&advantages), old, reference: None, weights: each(&weights) };
             policy_loss(log_probs, &data, CLIP)
         })?;
+        learner.release();
         notes["seconds_rollout"] = sampled_after.into();
         Ok(Done { units: self.tokens, notes })
     }

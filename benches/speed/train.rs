@@ -21,6 +21,7 @@ pub(super) struct Learner {
     optim: AdamW,
     config: OptimConfig,
     micro_batch_tokens: usize,
+    recompute: bool,
 }
 
 impl Learner {
@@ -32,7 +33,14 @@ impl Learner {
             optim: AdamW::default(),
             config: OptimConfig::default(),
             micro_batch_tokens: case.micro_batch_tokens,
+            recompute: case.recompute,
         })
+    }
+
+    /// Frees what a step needs and the rollouts before the next do not, as `train` does.
+    pub(super) fn release(&mut self) {
+        self.gradients = Gradients::default();
+        self.decoder.release_memory();
     }
 
     /// One step on `sequences`; `loss` says what is made smaller, from the log-probabilities `[actions]`. Returns the
@@ -46,7 +54,7 @@ impl Learner {
         let (mut forward, mut backward) = (0.0, 0.0);
         for run in split(sequences, self.micro_batch_tokens) {
             let start = Instant::now();
-            let micro = MicroBatch::new(sequences, run)?;
+            let micro = MicroBatch::new(sequences, run)?.recomputing(self.recompute);
             let scored = micro.score(&self.decoder, &self.controls)?;
             let loss = loss(&micro, &scored.pairs().narrow(1, 0, 1)?.squeeze(1)?)?;
             forward += start.elapsed().as_secs_f64();

@@ -20,7 +20,7 @@ pub struct Rollout {
     pub text: String,
     /// Whether it is right, and its shape.
     pub judged: Judged,
-    /// Whether some path found a right solution; known for Countdown responses with a block.
+    /// Whether some path found the answer; known of responses with a block, where the gold answer can be read.
     pub path_right: Option<bool>,
     /// Its blocks.
     pub shape: Shape,
@@ -65,15 +65,22 @@ pub fn rollouts(
 fn rollout(model: &Pretrained, problem: &Problem, trace: Trace) -> Result<Rollout, RolloutError> {
     let text = model.tokenizer.decode(trace.response()).map_err(ModelError::from)?;
     let judged = judge(problem, &text);
-    let path_right = match Task::parse(&problem.problem) {
-        Some(task) if problem.source == COUNTDOWN && judged.blocks > 0 => {
-            Some(some_path_right(&task, path_texts(&text)))
-        }
-        _ => None,
-    };
+    let path_right = path_right(problem, &text, &judged);
     let parallel = model.tokenizer.id(Tag::Parallel.text());
     let shape = Shape::of(&text, trace.response(), parallel);
     Ok(Rollout { trace, text, judged, path_right, shape })
+}
+
+/// Whether some path found the answer: on Countdown a path says what it found, elsewhere it states the gold answer last.
+fn path_right(problem: &Problem, text: &str, judged: &Judged) -> Option<bool> {
+    if judged.blocks == 0 || judged.correct.is_none() {
+        return None;
+    }
+    let mut paths = path_texts(text);
+    match Task::parse(&problem.problem) {
+        Some(task) if problem.source == COUNTDOWN => Some(some_path_right(&task, paths)),
+        _ => Some(paths.any(|path| judge(problem, path).correct == Some(true))),
+    }
 }
 
 /// The text of each path, in either structure.
@@ -85,6 +92,32 @@ fn path_texts(text: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_is_right_by_the_rules_of_its_task() {
+        let problem = |source: &str, problem: &str, answer: &str| Problem {
+            id: String::new(),
+            problem: problem.into(),
+            answer: answer.into(),
+            source: source.into(),
+            level: None,
+        };
+        let (sum, task) = (problem("gsm8k", "2 + 2?", "4"), problem(COUNTDOWN, "3 5 12 = 45", "45"));
+        let block = |a: &str, b: &str| {
+            format!("<Parallel><Path>{a}</Path><Path>{b}</Path></Parallel>\n<Summary>?</Summary>Answer: 9")
+        };
+        let right = |problem: &Problem, text: &str| path_right(problem, text, &judge(problem, text));
+        for (a, b, expected) in
+            [("That makes 5.", "Adding them gives 4.", true), ("4 + 1 = 5", "It is 3.", false)]
+        {
+            assert_eq!(right(&sum, &block(a, b)), Some(expected), "{a} {b}");
+        }
+        for (path, expected) in [("12-3=9,9*5=45 ok", true), ("12-3=9,9*5=45 no", false), ("45", false)] {
+            assert_eq!(right(&task, &block("12+5=17 no", path)), Some(expected), "{path}");
+        }
+        assert_eq!(right(&sum, "Answer: 4"), None);
+        assert_eq!(right(&problem("gsm8k", "?", ""), &block("It is 4.", "It is 4.")), None);
+    }
 
     #[test]
     fn paths_are_cut_out_of_the_text() {

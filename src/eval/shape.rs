@@ -1,6 +1,7 @@
 //! What the blocks of a response look like: how many, where, how wide, and how much their paths differ.
 
-use crate::prompt::tags::outline;
+use super::stats::mean;
+use crate::prompt::tags::{Block, outline};
 use crate::reward::{bleu, words};
 
 /// Paths of a block that are compared with each other: all pairs of very many would take long and say no more.
@@ -26,26 +27,23 @@ impl Shape {
     /// The shape of a response, from its text and from its tokens, of which `parallel` opens a block.
     pub fn of(text: &str, tokens: &[u32], parallel: Option<u32>) -> Self {
         let outline = outline(text);
-        let pairs: Vec<(&str, &str)> = outline
-            .blocks
-            .iter()
-            .flat_map(|block| {
-                let paths: Vec<&str> =
-                    block.paths.iter().take(MOST_PATHS).map(|path| &text[path.clone()]).collect();
-                (0..paths.len())
-                    .flat_map(|i| (0..i).map(|j| (paths[j], paths[i])).collect::<Vec<_>>())
-                    .collect::<Vec<_>>()
-            })
-            .collect();
+        let pairs: Vec<(&str, &str)> = outline.blocks.iter().flat_map(|block| pairs(text, block)).collect();
         let differ = |&(a, b): &(&str, &str)| f64::from(first_word(a) != first_word(b));
         Self {
             blocks: outline.blocks.len(),
             paths: outline.blocks.iter().map(|block| block.paths.len()).sum(),
             position: position(tokens, parallel),
-            path_bleu: super::stats::mean(&pairs.iter().map(|(a, b)| bleu(a, b)).collect::<Vec<_>>()),
-            first_words_differ: super::stats::mean(&pairs.iter().map(differ).collect::<Vec<_>>()),
+            path_bleu: mean(&pairs.iter().map(|(a, b)| bleu(a, b)).collect::<Vec<_>>()),
+            first_words_differ: mean(&pairs.iter().map(differ).collect::<Vec<_>>()),
         }
     }
+}
+
+/// All pairs of a block's paths.
+fn pairs<'a>(text: &'a str, block: &Block) -> Vec<(&'a str, &'a str)> {
+    let paths: Vec<&str> = block.paths.iter().take(MOST_PATHS).map(|path| &text[path.clone()]).collect();
+    let before = |i: usize| paths[..i].iter().copied().zip(std::iter::repeat(paths[i]));
+    (0..paths.len()).flat_map(before).collect()
 }
 
 fn first_word(path: &str) -> Option<String> {
@@ -56,7 +54,7 @@ fn first_word(path: &str) -> Option<String> {
 fn position(tokens: &[u32], parallel: Option<u32>) -> Option<f64> {
     let parallel = parallel?;
     let opened = tokens.iter().enumerate().filter(|(_, token)| **token == parallel);
-    super::stats::mean(&opened.map(|(at, _)| at as f64 / tokens.len() as f64).collect::<Vec<_>>())
+    mean(&opened.map(|(at, _)| at as f64 / tokens.len() as f64).collect::<Vec<_>>())
 }
 
 #[cfg(test)]

@@ -6,7 +6,11 @@
 pub(crate) fn exp(x: f32) -> f32 {
     let clamped = x.clamp(-87.3, 88.0);
     // e^x = 2^n e^r with |r| <= ln(2)/2; ln 2 is split in two so that n * ln2_hi is exact.
-    let n = (clamped * std::f32::consts::LOG2_E).round_ties_even();
+    // Beside 1.5 * 2^23 a float has no fraction, so adding it rounds, and leaves n in the last bits: a cast to an integer,
+    // which saturates, would not be vectorised.
+    const ROUND: f32 = 12_582_912.0;
+    let rounded = clamped * std::f32::consts::LOG2_E + ROUND;
+    let n = rounded - ROUND;
     let r = (-n).mul_add(0.693_359_375, clamped);
     let r = (-n).mul_add(-2.121_944_4e-4, r);
     let mut p = 1.987_569_15e-4f32;
@@ -14,22 +18,23 @@ pub(crate) fn exp(x: f32) -> f32 {
         p = p.mul_add(r, c);
     }
     let e = (p * r).mul_add(r, r) + 1.0;
-    let scale = f32::from_bits(((n as i32 + 127) as u32) << 23);
+    let scale = f32::from_bits((rounded.to_bits() << 23).wrapping_add(1.0f32.to_bits()));
     if x < -87.3 { 0.0 } else { e * scale }
 }
 
 /// The largest element, or -inf of an empty slice.
 #[inline(always)]
 pub(crate) fn max(row: &[f32]) -> f32 {
-    let mut lanes = [f32::NEG_INFINITY; 8];
-    let chunks = row.chunks_exact(8);
+    let larger = |a: f32, b: f32| if b > a { b } else { a };
+    let mut lanes = [f32::NEG_INFINITY; 16];
+    let chunks = row.chunks_exact(16);
     let tail = chunks.remainder();
     for chunk in chunks {
         for (m, &x) in lanes.iter_mut().zip(chunk) {
-            *m = if x > *m { x } else { *m };
+            *m = larger(*m, x);
         }
     }
-    lanes.iter().chain(tail).fold(f32::NEG_INFINITY, |a, &b| if b > a { b } else { a })
+    tail.iter().fold(fold(lanes, larger), |a, &b| larger(a, b))
 }
 
 /// The sum in eight fixed lanes, so that its order depends on the length alone.

@@ -78,13 +78,44 @@ fn composed(hidden: &Tensor, head: &Tensor, draws: &[Draw], controls: &Controls)
 /// What the gradient needs of each row of a forward pass: the factor on its weights, and its entropy.
 type Row = (f32, f32);
 
-/// The weights `e^(logit - top)` of a forward pass, where they fit the budget, and what else its gradient needs.
+/// The weights `e^(logit - top)` of a forward pass, as many as fit the budget, and what else its gradient needs.
 #[derive(Default)]
 pub(crate) struct Kept {
     weights: Vec<f32>,
     rows: Vec<Row>,
-    /// Whether they are those of a whole pass.
-    whole: bool,
+    /// Rows whose weights are kept.
+    count: usize,
+}
+
+/// Where the gradient of the head goes.
+pub(crate) enum HeadGradient<'a> {
+    /// Over all of it, `[vocab, d]`, or added to it where that is asked for.
+    Whole(&'a mut [f32], bool),
+    /// Added to that of some tokens' rows, `[tokens, d]`.
+    Rows(&'a [u32], &'a mut [f32]),
+}
+
+impl HeadGradient<'_> {
+    /// Adds `slopes^T hidden`.
+    fn add(&mut self, slopes: &[f32], vocab: usize, hidden: Matrix) {
+        let n = slopes.len() / vocab;
+        match self {
+            Self::Whole(dhead, accumulate) => {
+                let into = if *accumulate { Into::Add } else { Into::Set };
+                gemm(Matrix::new(slopes, n, vocab).t(), hidden, into, dhead);
+                *accumulate = true;
+            }
+            Self::Rows(ids, rows) => {
+                let of = |row| ids.iter().map(move |&id| row_of(slopes, vocab, row)[id as usize]);
+                let chosen: Vec<f32> = (0..n).flat_map(of).collect();
+                gemm(Matrix::new(&chosen, n, ids.len()).t(), hidden, Into::Add, rows);
+            }
+        }
+    }
+}
+
+fn row_of(data: &[f32], width: usize, row: usize) -> &[f32] {
+    &data[row * width..][..width]
 }
 
 /// Draws to be scored, on slices.
@@ -94,13 +125,15 @@ pub(crate) struct Readout<'a> {
     pub(crate) controls: &'a Controls,
     /// Width of a hidden state.
     pub(crate) d: usize,
-    /// Logits held at once; and up to [`KEPT_ELEMENTS`] where they are kept.
+    /// Logits held at once that are not kept.
     elements: usize,
+    /// Weights that are kept, at most.
+    room: usize,
 }
 
 impl<'a> Readout<'a> {
     pub(crate) fn new(draws: &'a [Draw], controls: &'a Controls, d: usize) -> Self {
-        Self { draws, controls, d, elements: CHUNK_ELEMENTS }
+        Self { draws, controls, d, elements: CHUNK_ELEMENTS, room: KEPT_ELEMENTS }
     }
 
     /// An error unless `hidden` has a row for each draw and `head` one for each token.
@@ -117,24 +150,33 @@ impl<'a> Readout<'a> {
         }
     }
 
-    fn chunks(&self, vocab: usize, elements: usize) -> impl Iterator<Item = Range<usize>> + use<> {
-        let (n, step) = (self.draws.len(), (elements / vocab).max(1));
-        (0..n).step_by(step).map(move |start| start..n.min(start + step))
+    /// The first `kept` rows, then the others in chunks; each with the place of its weights in the memory.
+    fn chunks(
+        &self,
+        vocab: usize,
+        kept: usize,
+    ) -> impl Iterator<Item = (Range<usize>, Range<usize>)> + use<> {
+        let (n, step) = (self.draws.len(), (self.elements / vocab).max(1));
+        let others = (kept..n).step_by(step).map(move |start| start..n.min(start + step));
+        let first = std::iter::once(0..kept).filter(|rows| !rows.is_empty());
+        first.map(move |rows| (rows, 0)).chain(others.map(move |rows| (rows, kept * vocab))).map(
+            move |(rows, at)| {
+                let place = at..at + rows.len() * vocab;
+                (rows, place)
+            },
+        )
     }
 
-    /// Log-probability and entropy of each draw, `out [draws, 2]`; fills `kept` where there is room.
+    /// Log-probability and entropy of each draw, `out [draws, 2]`; fills `kept` as far as there is room.
     pub(crate) fn forward(&self, hidden: &[f32], head: &[f32], out: &mut [f32], kept: Option<&mut Kept>) {
         let vocab = head.len() / self.d;
-        let mut alone = Kept::default();
-        let fits = kept.is_some() && self.draws.len() * vocab <= KEPT_ELEMENTS;
+        let (room, mut alone) = (if kept.is_some() { self.room } else { 0 }, Kept::default());
         let kept = kept.unwrap_or(&mut alone);
-        kept.whole = fits;
-        let elements = if fits { KEPT_ELEMENTS } else { self.elements };
+        kept.count = self.draws.len().min(room / vocab);
         kept.rows.clear();
-        for rows in self.chunks(vocab, elements) {
-            grow(&mut kept.weights, rows.len() * vocab);
+        for (rows, place) in self.chunks(vocab, kept.count) {
             let out = &mut out[2 * rows.start..2 * rows.end];
-            kept.rows.extend(self.weigh(rows, hidden, head, &mut kept.weights, out));
+            kept.rows.extend(self.weigh(rows, hidden, head, grown(&mut kept.weights, place), out));
         }
     }
 
@@ -148,7 +190,6 @@ impl<'a> Readout<'a> {
         out: &mut [f32],
     ) -> Vec<Row> {
         let (d, vocab) = (self.d, head.len() / self.d);
-        let weights = &mut weights[..rows.len() * vocab];
         let hidden = Matrix::new(&hidden[rows.start * d..rows.end * d], rows.len(), d);
         gemm(hidden, Matrix::new(head, vocab, d).t(), Into::Set, weights);
         let places = weights.par_chunks_mut(vocab).zip(out.par_chunks_mut(2)).zip(&self.draws[rows]);
@@ -162,25 +203,23 @@ impl<'a> Readout<'a> {
         places.map(row).collect()
     }
 
-    /// The gradient of [`Readout::forward`] for `grad [draws, 2]`: `dhidden` is overwritten; `dhead` too, or added to
-    /// where that is asked for. Weights that were not kept are computed again.
+    /// The gradient of [`Readout::forward`] for `grad [draws, 2]`; `dhidden` is overwritten. Weights that were not kept
+    /// are computed again.
     pub(crate) fn backward(
         &self,
         [hidden, head, grad]: [&[f32]; 3],
         kept: &mut Kept,
         mut dhidden: Option<&mut [f32]>,
-        mut dhead: Option<(&mut [f32], bool)>,
+        mut dhead: Option<HeadGradient>,
     ) {
         let (d, vocab) = (self.d, head.len() / self.d);
-        let elements = if kept.whole { KEPT_ELEMENTS } else { self.elements };
-        for rows in self.chunks(vocab, elements) {
-            grow(&mut kept.weights, rows.len() * vocab);
-            if !kept.whole {
+        for (rows, place) in self.chunks(vocab, kept.count) {
+            let weights = grown(&mut kept.weights, place);
+            if rows.start >= kept.count {
                 let mut out = vec![0f32; 2 * rows.len()];
-                let again = self.weigh(rows.clone(), hidden, head, &mut kept.weights, &mut out);
+                let again = self.weigh(rows.clone(), hidden, head, weights, &mut out);
                 kept.rows[rows.clone()].copy_from_slice(&again);
             }
-            let weights = &mut kept.weights[..rows.len() * vocab];
             let places = weights.par_chunks_mut(vocab).zip(grad[2 * rows.start..].par_chunks(2));
             let known = self.draws[rows.clone()].par_iter().zip(&kept.rows[rows.clone()]);
             places.zip(known).for_each(|((row, grad), (draw, known))| {
@@ -189,25 +228,24 @@ impl<'a> Readout<'a> {
                     || logit_gradient(row, draw, grad, *known),
                 )
             });
-            let slopes = Matrix::new(weights, rows.len(), vocab);
             if let Some(dhidden) = &mut dhidden {
-                let dhidden = &mut dhidden[rows.start * d..rows.end * d];
-                gemm(slopes, Matrix::new(head, vocab, d), Into::Set, dhidden);
+                let (slopes, head) = (Matrix::new(weights, rows.len(), vocab), Matrix::new(head, vocab, d));
+                gemm(slopes, head, Into::Set, &mut dhidden[rows.start * d..rows.end * d]);
             }
-            if let Some((dhead, accumulate)) = &mut dhead {
+            if let Some(dhead) = &mut dhead {
                 let hidden = Matrix::new(&hidden[rows.start * d..rows.end * d], rows.len(), d);
-                gemm(slopes.t(), hidden, if *accumulate { Into::Add } else { Into::Set }, dhead);
-                *accumulate = true;
+                dhead.add(weights, vocab, hidden);
             }
         }
-        kept.whole = false;
+        kept.count = 0;
     }
 }
 
-fn grow(buffer: &mut Vec<f32>, len: usize) {
-    if buffer.len() < len {
-        buffer.resize(len, 0.0);
+fn grown(buffer: &mut Vec<f32>, place: Range<usize>) -> &mut [f32] {
+    if buffer.len() < place.end {
+        buffer.resize(place.end, 0.0);
     }
+    &mut buffer[place]
 }
 
 /// Turns a row of logits into `e^(logit / T - top)`, with one exponential an element; forbidden tokens have none.
@@ -302,7 +340,7 @@ impl CustomOp2 for LogProb {
             inputs.each_ref().map(|data| &**data),
             &mut kept,
             dh.as_deref_mut(),
-            dw.as_deref_mut().map(|dw| (dw, false)),
+            dw.as_deref_mut().map(|dw| HeadGradient::Whole(dw, false)),
         );
         let tensor = |data: Option<Vec<f32>>, like: &Tensor| {
             data.map(|data| Tensor::from_vec(data, like.shape(), like.device())).transpose()
@@ -331,6 +369,35 @@ mod tests {
             temperature: [1.0, 0.7][i as usize % 2],
         });
         let (draws, controls) = (Arc::new(draws.collect::<Vec<_>>()), Arc::new(controls));
+        // What is kept is what is computed again: of no row, of some, of all.
+        let (hidden, head) = (random(&[9, 12], 1), random(&[30, 12], 2));
+        let (hidden, head) = (data(&hidden)?, data(&head)?);
+        let grad: Vec<f32> = (0..18).map(|i| (i as f32).sin()).collect();
+        let gradients = |room| {
+            let plain = Readout::new(&draws, &controls, 12);
+            let readout = Readout { elements: 4 * 30, room, ..plain };
+            let (mut out, mut dh, mut dw) = (vec![0f32; 18], vec![0f32; 9 * 12], vec![0f32; 30 * 12]);
+            let (mut kept, mut rows) = (Kept::default(), vec![0f32; 2 * 12]);
+            readout.forward(&hidden, &head, &mut out, Some(&mut kept));
+            let dhead = HeadGradient::Whole(&mut dw, false);
+            readout.backward([&hidden, &head, &grad], &mut kept, Some(&mut dh), Some(dhead));
+            readout.forward(&hidden, &head, &mut out, Some(&mut kept));
+            let some = HeadGradient::Rows(&[7, 2], &mut rows);
+            readout.backward([&hidden, &head, &grad], &mut kept, None, Some(some));
+            let gap = |row: usize, id: usize| {
+                let pairs = rows[row * 12..][..12].iter().zip(&dw[id * 12..][..12]);
+                pairs.fold(0f32, |gap, (a, b)| gap.max((a - b).abs()))
+            };
+            assert!(gap(0, 7) < 1e-5 && gap(1, 2) < 1e-5, "rows of the head");
+            (out, dh, dw)
+        };
+        let all = gradients(9 * 30);
+        for room in [0, 5 * 30] {
+            let (out, dh, dw) = gradients(room);
+            assert_eq!((&out, &dh), (&all.0, &all.1));
+            let gap = dw.iter().zip(&all.2).fold(0f32, |gap, (a, b)| gap.max((a - b).abs()));
+            assert!(gap < 1e-5, "room for {room}: {gap}");
+        }
         // In one chunk, and in chunks of four rows.
         for elements in [CHUNK_ELEMENTS, 4 * 30] {
             let op = || LogProb { draws: draws.clone(), controls: controls.clone(), elements };

@@ -53,8 +53,8 @@ pub(crate) fn backward([x, weight, inverses, dy]: [&[f32]; 4], dx: &mut [f32], d
     let d = weight.len();
     assert!(dx.len() == x.len() && dy.len() == x.len() && inverses.len() * d == x.len());
     let block = TASK_ROWS * d;
-    let blocks = dx.par_chunks_mut(block).zip(x.par_chunks(block)).zip(dy.par_chunks(block));
-    let share = |(((dx, x), dy), inverses): (((&mut [f32], &[f32]), &[f32]), &[f32])| {
+    let inputs = x.par_chunks(block).zip(dy.par_chunks(block)).zip(inverses.par_chunks(TASK_ROWS));
+    let shares = dx.par_chunks_mut(block).zip(inputs).map(|(dx, ((x, dy), inverses))| {
         let mut share = vec![0f32; d];
         vectorised(
             #[inline(always)]
@@ -66,24 +66,22 @@ pub(crate) fn backward([x, weight, inverses, dy]: [&[f32]; 4], dx: &mut [f32], d
             },
         );
         share
-    };
-    let shares: Vec<Vec<f32>> = blocks.zip(inverses.par_chunks(TASK_ROWS)).map(share).collect();
-    for share in shares {
+    });
+    for share in shares.collect::<Vec<_>>() {
         dweight.iter_mut().zip(share).for_each(|(a, b)| *a += b);
     }
 }
 
 #[inline(always)]
 fn backward_row([x, weight, dy]: [&[f32]; 3], inverse: f32, dx: &mut [f32], dweight: &mut [f32]) {
-    let d = x.len();
-    let (mut lanes, whole) = ([0f32; 16], d / 16 * 16);
-    for start in (0..whole).step_by(16) {
-        for l in 0..16 {
-            let i = start + l;
-            lanes[l] += dy[i] * weight[i] * x[i];
+    let (d, mut lanes) = (x.len(), [0f32; 16]);
+    let chunks = x.chunks_exact(16).zip(weight.chunks_exact(16)).zip(dy.chunks_exact(16));
+    for ((x, w), dy) in chunks {
+        for (((lane, x), w), dy) in lanes.iter_mut().zip(x).zip(w).zip(dy) {
+            *lane += dy * w * x;
         }
     }
-    let tail: f32 = (whole..d).map(|i| dy[i] * weight[i] * x[i]).sum();
+    let tail: f32 = (d / 16 * 16..d).map(|i| dy[i] * weight[i] * x[i]).sum();
     // d(1/rms)/dx spreads each row's dot product over the row.
     let spread = (fold(lanes, |a, b| a + b) + tail) * inverse * inverse * inverse / d as f32;
     for ((((dx, x), w), dy), dw) in dx.iter_mut().zip(x).zip(weight).zip(dy).zip(dweight) {

@@ -21,9 +21,23 @@ impl RopeTable {
     /// The table of `positions`: the angle of pair i is `position * frequencies[i]`, in f32; cosines and sines are
     /// multiplied by `factor`.
     pub fn new(positions: &[u32], frequencies: &[f32], factor: f32) -> Self {
-        let angles = positions.iter().flat_map(|&p| frequencies.iter().map(move |f| p as f32 * f));
-        let (cos, sin) = angles.map(|a| (a.cos() * factor, a.sin() * factor)).unzip();
-        Self { cos: Arc::new(cos), sin: Arc::new(sin), half: frequencies.len() }
+        let of = |positions: &mut dyn Iterator<Item = u32>| -> (Vec<f32>, Vec<f32>) {
+            let angles = positions.flat_map(|p| frequencies.iter().map(move |f| p as f32 * f));
+            angles.map(|a| (a.cos() * factor, a.sin() * factor)).unzip()
+        };
+        let (half, end) = (frequencies.len(), positions.iter().max().map_or(0, |&p| p as usize + 1));
+        // In training many rows share a position, and a sine costs more than its copy.
+        let (cos, sin) = if end < positions.len() {
+            let (cos, sin) = of(&mut (0..end as u32));
+            let rows = |table: Vec<f32>| -> Vec<f32> {
+                let row = |&p: &u32| &table[p as usize * half..][..half];
+                positions.iter().flat_map(row).copied().collect()
+            };
+            (rows(cos), rows(sin))
+        } else {
+            of(&mut positions.iter().copied())
+        };
+        Self { cos: Arc::new(cos), sin: Arc::new(sin), half }
     }
 
     fn tensors(&self, device: &Device) -> Result<(Tensor, Tensor)> {
@@ -106,6 +120,17 @@ impl CustomOp1 for Rope {
 mod tests {
     use super::*;
     use crate::kernels::tests::{check_gradients, random};
+
+    #[test]
+    fn rows_that_share_positions_have_the_angles_of_each_alone() {
+        let (positions, frequencies) = ([4, 0, 4, 2, 3, 1], [1.0, 0.3]);
+        let together = RopeTable::new(&positions, &frequencies, 1.5);
+        for (i, position) in positions.into_iter().enumerate() {
+            let alone = RopeTable::new(&[position], &frequencies, 1.5);
+            assert_eq!(together.cos[i * 2..][..2], alone.cos[..]);
+            assert_eq!(together.sin[i * 2..][..2], alone.sin[..]);
+        }
+    }
 
     #[test]
     fn fused_equals_composed_and_gradients_agree() -> Result<()> {

@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn each_element_is_one_chain_of_multiply_adds_both_ways_round() {
         let ramp = |n: usize, f: f32| (0..n).map(|i| (i as f32 * f).sin()).collect::<Vec<_>>();
-        for (rows, columns, depth) in [(1, 1, 1), (6, 16, 5), (11, 70, 33), (16, 33, 24)] {
+        for (rows, columns, depth) in [(1usize, 1usize, 1usize), (6, 16, 5), (11, 70, 33), (16, 33, 24)] {
             let wide = columns.next_multiple_of(LANES);
             let (a, b, start) = (ramp(rows * depth, 0.3), ramp(depth * wide, 0.17), ramp(rows * wide, 0.7));
             for a_steps in [(depth, 1), (1, rows)] {

@@ -6,6 +6,7 @@
 //!
 //! What training changes are variables: all parameters, or those of an [`Adapter`] beside a fixed base.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -348,15 +349,22 @@ impl Decoder {
         Ok(RopeTable::new(positions, frequencies, *factor))
     }
 
-    /// Whether all of the model is trained in f32 on the CPU, which is what the fused pass is for.
+    /// Whether the model is plain f32 on the CPU, which is what the fused pass is for.
     pub(super) fn is_plain(&self) -> bool {
-        self.device.is_cpu()
-            && self.precision == Precision::F32
-            && self.adapter.is_none()
-            && self.fixed.is_empty()
+        let dense = |weight: &Weight| matches!(weight, Weight::Dense(_));
+        self.device.is_cpu() && self.precision == Precision::F32 && self.fixed.values().all(dense)
     }
 
-    /// The network without gradient tracking.
+    /// The network without gradient tracking, as the variables are now.
+    pub(super) fn current_network(&self) -> Result<Cow<'_, Network>> {
+        match self.adapter.as_ref().is_some_and(Adapter::has_rows) {
+            // Trained rows are copied into their tables.
+            true => self.parameters(false).network().map(Cow::Owned),
+            false => Ok(Cow::Borrowed(&self.frozen)),
+        }
+    }
+
+    /// The network without gradient.
     pub(super) fn frozen(&self) -> &Network {
         &self.frozen
     }

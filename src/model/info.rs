@@ -65,7 +65,7 @@ pub struct Memory {
 
 impl Memory {
     /// For a model whose weights take `resident` bytes while it runs; those of its parameters in f32 where not given.
-    fn new(config: &Config, resident: Option<u64>) -> Self {
+    pub(crate) fn new(config: &Config, resident: Option<u64>) -> Self {
         let count = |n: usize| n as u64;
         let weights = count(config.parameters()) * F32;
         let (d, inner) = (config.hidden_size, config.intermediate_size);

@@ -3,29 +3,26 @@
 //! ```toml
 //! reward = "accuracy"
 //! reward = { kind = "alternating", window = 10, share = 0.8, bonus = 1.2 }
+//! reward = { kind = "tiered", bonus = 1.2, add = [{ kind = "likeness", weight = -0.2 }] }
+//! reward = [{ kind = "alternating", until = 200 }, "accuracy"]
 //! ```
 
-use std::collections::BTreeMap;
-use std::fmt;
+mod written;
 
-use serde::de::value::{MapAccessDeserializer, StrDeserializer};
-use serde::de::{self, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
 use thiserror::Error;
 
-use super::Score;
-use super::accuracy::{Judged, accuracy};
+use super::accuracy::accuracy;
+use super::bonus::Bonus;
 use super::parallel::{accuracy_x_parallel, tiered, uses_blocks};
+use super::{Evidence, Score};
 
-/// The paper's values: S2 with W = 10, four fifths accuracy, and +1.2 for a right answer with blocks.
-const WINDOW: usize = 10;
-const SHARE: f64 = 0.8;
-const BONUS: f64 = 1.2;
-
-/// A reward by name, with its settings. The formulas stand at the head of [the module](super).
+/// What a reward starts from. The formulas stand at the head of [the module](super).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum RewardConfig {
+pub enum Base {
     /// +1 for a right answer, else -1.
     Accuracy,
     /// +1 for a right answer that used well-formed blocks, else -1.
@@ -44,6 +41,8 @@ pub enum RewardConfig {
         /// As in `tiered`.
         bonus: f64,
     },
+    /// The score that the recipe's external command gives.
+    External,
 }
 
 /// A reward whose settings make no sense.
@@ -67,39 +66,49 @@ pub enum RewardError {
         /// What it is.
         got: f64,
     },
+    /// A list of rewards whose steps don't follow one another.
+    #[error("reward: {0}")]
+    Order(&'static str),
 }
 
-impl RewardConfig {
-    /// Scores a response at a step of training, counted from 0.
-    pub fn score(&self, step: usize, judged: &Judged) -> Score {
-        let Judged { correct, blocks, well_formed } = *judged;
-        let mut parts = BTreeMap::new();
-        let reward = correct.map_or(0.0, |correct| {
-            parts.insert("accuracy", accuracy(correct));
-            let reward = self.reward(step, correct, judged);
-            if !self.is_accuracy(step) {
-                parts.insert("parallel", f32::from(uses_blocks(judged)));
-                parts.insert("bonus", reward - accuracy(correct));
-            }
-            reward
-        });
-        Score { reward, parts, correct, blocks, well_formed }
+/// Whether a number is in its range, which the caller has looked at.
+pub(super) fn fits(
+    field: &'static str,
+    expected: &'static str,
+    got: f64,
+    fits: bool,
+) -> Result<(), RewardError> {
+    if fits { Ok(()) } else { Err(RewardError::OutOfRange { field, expected, got }) }
+}
+
+impl Base {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Accuracy => "accuracy",
+            Self::AccuracyXParallel => "accuracy_x_parallel",
+            Self::Tiered { .. } => "tiered",
+            Self::Alternating { .. } => "alternating",
+            Self::External => "external",
+        }
     }
 
-    fn reward(&self, step: usize, correct: bool, judged: &Judged) -> f32 {
-        match *self {
+    fn reward(self, step: usize, correct: bool, seen: &Evidence) -> f32 {
+        match self {
             _ if self.is_accuracy(step) => accuracy(correct),
             Self::Accuracy => accuracy(correct),
-            Self::AccuracyXParallel => accuracy_x_parallel(correct, judged),
-            Self::Tiered { bonus } | Self::Alternating { bonus, .. } => tiered(correct, judged, bonus as f32),
+            Self::AccuracyXParallel => accuracy_x_parallel(correct, &seen.judged),
+            Self::Tiered { bonus } | Self::Alternating { bonus, .. } => {
+                tiered(correct, &seen.judged, bonus as f32)
+            }
+            Self::External => seen.score.unwrap_or_default(),
         }
     }
 
     /// Whether this step is scored by accuracy alone.
-    fn is_accuracy(&self, step: usize) -> bool {
-        match *self {
+    fn is_accuracy(self, step: usize) -> bool {
+        match self {
             Self::Accuracy => true,
-            Self::AccuracyXParallel | Self::Tiered { .. } => false,
+            Self::AccuracyXParallel | Self::Tiered { .. } | Self::External => false,
             Self::Alternating { window, share, .. } => {
                 step % window.max(1) < (share * window as f64).round() as usize
             }
@@ -107,9 +116,6 @@ impl RewardConfig {
     }
 
     fn check(self) -> Result<Self, RewardError> {
-        let fits = |field, expected, got: f64, fits: bool| {
-            if fits { Ok(()) } else { Err(RewardError::OutOfRange { field, expected, got }) }
-        };
         if let Self::Tiered { bonus } | Self::Alternating { bonus, .. } = self {
             fits("bonus", "a number above 0", bonus, bonus > 0.0 && bonus.is_finite())?;
         }
@@ -121,125 +127,145 @@ impl RewardConfig {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Kind {
-    Accuracy,
-    AccuracyXParallel,
-    Tiered,
-    Alternating,
+/// A base with its additions.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RewardConfig {
+    /// What it starts from.
+    #[serde(flatten)]
+    pub base: Base,
+    /// What is added.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub add: Vec<Bonus>,
 }
 
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Kind::Accuracy => "accuracy",
-            Kind::AccuracyXParallel => "accuracy_x_parallel",
-            Kind::Tiered => "tiered",
-            Kind::Alternating => "alternating",
-        }
+impl RewardConfig {
+    /// Scores a response at a step of training, counted from 0.
+    pub fn score(&self, step: usize, seen: &Evidence) -> Score {
+        let correct = seen.judged.correct;
+        let mut parts = BTreeMap::new();
+        let reward = correct.map_or(0.0, |correct| {
+            let base = self.base.reward(step, correct, seen);
+            parts.insert("accuracy", accuracy(correct));
+            if !self.base.is_accuracy(step) {
+                parts.insert("parallel", f32::from(uses_blocks(&seen.judged)));
+                parts.insert("bonus", base - accuracy(correct));
+            }
+            let earned = |bonus: &Bonus| (bonus.kind.name(), bonus.earned(step, correct, seen));
+            self.add.iter().map(earned).fold(base, |reward, (name, value)| {
+                *parts.entry(name).or_default() += value;
+                reward + value
+            })
+        });
+        let (blocks, well_formed) = (seen.judged.blocks, seen.judged.well_formed);
+        Score { reward, parts, correct, blocks, well_formed }
     }
 }
 
-/// The table as written, before the settings are matched with the kind.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Written {
-    kind: Kind,
-    window: Option<usize>,
-    share: Option<f64>,
-    bonus: Option<f64>,
+/// A reward of a schedule, with the step at which the next one takes over.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Phase {
+    /// The reward.
+    #[serde(flatten)]
+    pub reward: RewardConfig,
+    /// The stage's step, counted from 0, at which the next phase begins; the last phase has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<usize>,
 }
 
-impl TryFrom<Written> for RewardConfig {
-    type Error = RewardError;
+/// The rewards of a stage, one after the other; most stages have one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RewardSchedule(Vec<Phase>);
 
-    fn try_from(written: Written) -> Result<Self, RewardError> {
-        let Written { kind, window, share, bonus } = written;
-        let alternates = kind == Kind::Alternating;
-        for (field, given, known) in [
-            ("window", window.is_some(), alternates),
-            ("share", share.is_some(), alternates),
-            ("bonus", bonus.is_some(), alternates || kind == Kind::Tiered),
-        ] {
-            if given && !known {
-                return Err(RewardError::Superfluous { kind: kind.name(), field });
-            }
-        }
-        let bonus = bonus.unwrap_or(BONUS);
-        let config = match kind {
-            Kind::Accuracy => Self::Accuracy,
-            Kind::AccuracyXParallel => Self::AccuracyXParallel,
-            Kind::Tiered => Self::Tiered { bonus },
-            Kind::Alternating => {
-                Self::Alternating { window: window.unwrap_or(WINDOW), share: share.unwrap_or(SHARE), bonus }
-            }
+impl RewardSchedule {
+    /// Scores a response at a step of the stage. Windows and decay count from where their phase began.
+    pub fn score(&self, step: usize, seen: &Evidence) -> Score {
+        let at = self.0.iter().position(|phase| phase.until.is_none_or(|until| step < until));
+        let at = at.unwrap_or(self.0.len() - 1);
+        let began = at.checked_sub(1).and_then(|before| self.0[before].until).unwrap_or(0);
+        self.0[at].reward.score(step - began, seen)
+    }
+
+    /// The phases, in order; at least one.
+    pub fn phases(&self) -> &[Phase] {
+        &self.0
+    }
+
+    /// Whether some phase asks for blocks beyond their use: a right answer without one earns less.
+    pub fn asks_for_blocks(&self) -> bool {
+        self.0.iter().any(|phase| !matches!(phase.reward.base, Base::Accuracy | Base::External))
+    }
+
+    fn checked(phases: Vec<Phase>) -> Result<Self, RewardError> {
+        let Some((last, before)) = phases.split_last() else {
+            return Err(RewardError::Order("expected at least one reward, got an empty list"));
         };
-        config.check()
+        let ends: Option<Vec<usize>> = before.iter().map(|phase| phase.until).collect();
+        let Some(ends) = ends else {
+            return Err(RewardError::Order("all rewards of a list but the last need `until`"));
+        };
+        if last.until.is_some() {
+            return Err(RewardError::Order("the last reward has no `until`: it stays to the end; remove it"));
+        }
+        if ends.first() == Some(&0) || ends.windows(2).any(|pair| pair[0] >= pair[1]) {
+            return Err(RewardError::Order(
+                "each `until` must be later than the one before, the first after 0",
+            ));
+        }
+        Ok(Self(phases))
     }
 }
 
-impl From<Kind> for Written {
-    fn from(kind: Kind) -> Self {
-        Self { kind, window: None, share: None, bonus: None }
-    }
-}
-
-/// Either form. (An untagged enum would read them too, but say nothing useful when neither fits.)
-impl<'de> Deserialize<'de> for RewardConfig {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(NameOrTable)
-    }
-}
-
-struct NameOrTable;
-
-impl<'de> Visitor<'de> for NameOrTable {
-    type Value = RewardConfig;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the name of a reward, or a table with its `kind` and settings")
-    }
-
-    fn visit_str<E: de::Error>(self, name: &str) -> Result<RewardConfig, E> {
-        let kind = Kind::deserialize(StrDeserializer::new(name))?;
-        Written::from(kind).try_into().map_err(E::custom)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RewardConfig, A::Error> {
-        let written = Written::deserialize(MapAccessDeserializer::new(map))?;
-        written.try_into().map_err(de::Error::custom)
+/// As it was written: one reward, or the list.
+impl Serialize for RewardSchedule {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.as_slice() {
+            [only] => only.serialize(serializer),
+            phases => phases.serialize(serializer),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::{evidence, problem};
+    use super::super::{Judged, Measure};
     use super::*;
+    use crate::data::Problem;
+    use serde::Deserialize;
 
     #[derive(Debug, Deserialize)]
     struct Stage {
-        reward: RewardConfig,
+        reward: RewardSchedule,
     }
 
-    fn read(line: &str) -> Result<RewardConfig, String> {
+    fn read(line: &str) -> Result<RewardSchedule, String> {
         toml::from_str::<Stage>(line).map(|stage| stage.reward).map_err(|e| e.to_string())
     }
 
-    const S2: RewardConfig = RewardConfig::Alternating { window: 10, share: 0.8, bonus: 1.2 };
+    fn only(base: Base) -> RewardSchedule {
+        RewardSchedule(vec![Phase { reward: RewardConfig { base, add: vec![] }, until: None }])
+    }
+
+    const S2: Base = Base::Alternating { window: 10, share: 0.8, bonus: 1.2 };
 
     #[test]
     fn as_written_in_a_recipe() {
         for (line, expected) in [
-            ("reward = 'accuracy'", RewardConfig::Accuracy),
-            ("reward = { kind = 'accuracy' }", RewardConfig::Accuracy),
-            ("reward = 'accuracy_x_parallel'", RewardConfig::AccuracyXParallel),
-            ("reward = 'tiered'", RewardConfig::Tiered { bonus: 1.2 }),
-            ("reward = { kind = 'tiered', bonus = 2.0 }", RewardConfig::Tiered { bonus: 2.0 }),
+            ("reward = 'accuracy'", Base::Accuracy),
+            ("reward = { kind = 'accuracy' }", Base::Accuracy),
+            ("reward = 'accuracy_x_parallel'", Base::AccuracyXParallel),
+            ("reward = 'tiered'", Base::Tiered { bonus: 1.2 }),
+            ("reward = { kind = 'tiered', bonus = 2.0 }", Base::Tiered { bonus: 2.0 }),
             ("reward = 'alternating'", S2),
             ("reward = { kind = 'alternating', window = 10, share = 0.8, bonus = 1.2 }", S2),
+            ("reward = ['alternating']", S2),
+            ("reward = 'external'", Base::External),
         ] {
-            assert_eq!(read(line), Ok(expected), "{line}");
+            assert_eq!(read(line), Ok(only(expected)), "{line}");
         }
+        let diverse = read("reward = { kind = 'tiered', add = ['likeness', 'clarity'] }").unwrap();
+        let measures: Vec<Measure> = diverse.phases()[0].reward.add.iter().map(|bonus| bonus.kind).collect();
+        assert_eq!(measures, [Measure::Likeness, Measure::Clarity]);
     }
 
     #[test]
@@ -261,6 +287,11 @@ mod tests {
                 "reward = { kind = 'alternating', share = 1.5 }",
                 "reward.share: expected a number from 0 to 1, got 1.5",
             ),
+            ("reward = { kind = 'accuracy', add = ['speed'] }", "speed"),
+            ("reward = []", "expected at least one reward"),
+            ("reward = ['accuracy', 'tiered']", "need `until`"),
+            ("reward = { kind = 'accuracy', until = 5 }", "the last reward has no `until`"),
+            ("reward = [{ kind = 'accuracy', until = 0 }, 'tiered']", "later than the one before"),
         ] {
             let error = read(line).unwrap_err();
             assert!(error.contains(said), "{line}: {error}");
@@ -269,44 +300,122 @@ mod tests {
 
     #[test]
     fn written_and_read_again() {
-        for config in [RewardConfig::Accuracy, RewardConfig::Tiered { bonus: 1.2 }, S2] {
-            let text = toml::to_string(&BTreeMap::from([("reward", config)])).unwrap();
-            assert_eq!(read(&text), Ok(config), "{text}");
+        for line in [
+            "reward = 'accuracy'",
+            "reward = 'alternating'",
+            "reward = { kind = 'tiered', add = ['efficiency', { kind = 'format', decay = 5.0 }] }",
+            "reward = [{ kind = 'alternating', until = 200, add = ['clarity'] }, 'accuracy']",
+        ] {
+            let schedule = read(line).unwrap();
+            let text = toml::to_string(&BTreeMap::from([("reward", &schedule)])).unwrap();
+            assert_eq!(read(&text), Ok(schedule), "{text}");
         }
     }
 
-    fn judged(correct: Option<bool>, blocks: usize) -> Judged {
-        Judged { correct, blocks, well_formed: true }
+    fn seen(problem: &Problem, correct: Option<bool>, blocks: usize) -> Evidence<'_> {
+        Evidence { judged: Judged { correct, blocks, well_formed: true }, ..evidence(problem, "") }
     }
 
     #[test]
     fn eight_steps_of_accuracy_then_two_tiered() {
-        let rewards: Vec<f32> = (0..20).map(|step| S2.score(step, &judged(Some(true), 1)).reward).collect();
+        let (problem, s2) = (problem("?", "1"), only(S2));
+        let rewards: Vec<f32> =
+            (0..20).map(|step| s2.score(step, &seen(&problem, Some(true), 1)).reward).collect();
         let window = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.2, 1.2];
         assert_eq!(rewards, [window, window].concat());
         for step in 0..20 {
-            assert_eq!(S2.score(step, &judged(Some(true), 0)).reward, 1.0);
-            assert_eq!(S2.score(step, &judged(Some(false), 1)).reward, -1.0);
+            assert_eq!(s2.score(step, &seen(&problem, Some(true), 0)).reward, 1.0);
+            assert_eq!(s2.score(step, &seen(&problem, Some(false), 1)).reward, -1.0);
         }
     }
 
     #[test]
+    fn phases_follow_one_another_and_count_from_their_beginning() {
+        let problem = problem("?", "1");
+        let schedule = read(
+            "reward = [{ kind = 'accuracy', until = 3 }, { kind = 'alternating', window = 2, share = 0.5, \
+             until = 7 }, { kind = 'tiered', bonus = 2.0 }]",
+        );
+        let schedule = schedule.unwrap();
+        let rewards: Vec<f32> =
+            (0..9).map(|step| schedule.score(step, &seen(&problem, Some(true), 1)).reward).collect();
+        assert_eq!(rewards, [1.0, 1.0, 1.0, 1.0, 1.2, 1.0, 1.2, 2.0, 2.0]);
+        assert!(schedule.asks_for_blocks() && !only(Base::Accuracy).asks_for_blocks());
+    }
+
+    #[test]
     fn scores_say_what_they_are_made_of() {
-        let score = S2.score(9, &judged(Some(true), 2));
+        let (problem, s2) = (problem("?", "1"), only(S2));
+        let score = s2.score(9, &seen(&problem, Some(true), 2));
         assert_eq!(
             (score.reward, score.correct, score.blocks, score.well_formed),
             (1.2, Some(true), 2, true)
         );
         assert_eq!(score.parts.keys().copied().collect::<Vec<_>>(), ["accuracy", "bonus", "parallel"]);
         assert!((score.parts["accuracy"] + score.parts["bonus"] - score.reward).abs() < 1e-6);
-        assert_eq!(S2.score(0, &judged(Some(true), 2)).parts, BTreeMap::from([("accuracy", 1.0)]));
-        let required = RewardConfig::AccuracyXParallel.score(0, &judged(Some(true), 0));
+        assert_eq!(s2.score(0, &seen(&problem, Some(true), 2)).parts, BTreeMap::from([("accuracy", 1.0)]));
+        let required = only(Base::AccuracyXParallel).score(0, &seen(&problem, Some(true), 0));
         assert_eq!((required.reward, required.parts["accuracy"]), (-1.0, 1.0));
+    }
+
+    /// The published rewards that are made of a base and something more, in right and wrong answers.
+    #[test]
+    fn published_compositions_by_hand() {
+        let problem = problem("5 + 7?", "12");
+        let text =
+            "<Parallel><Path>a b c d</Path><Path>a b c d</Path></Parallel>\n<Summary>s</Summary>\nAnswer: 12";
+        let paths = Evidence { total_tokens: 40, critical_path_tokens: 20, ..evidence(&problem, text) };
+        let alone = evidence(&problem, "Answer: 12");
+        for (line, right, wrong, right_alone) in [
+            // Tiered with diversity: 1.2 - 0.2 B, here B = 1.
+            (
+                "{ kind = 'tiered', bonus = 1.2, add = [{ kind = 'likeness', weight = -0.2 }] }",
+                1.0,
+                -1.0,
+                1.0,
+            ),
+            // Accuracy + 0.5 [n >= 1, f].
+            (
+                "{ kind = 'accuracy', add = [{ kind = 'format', weight = 0.5, wrong_weight = 0.5 }] }",
+                1.5,
+                -0.5,
+                1.0,
+            ),
+            // Accuracy - 0.3 B.
+            (
+                "{ kind = 'accuracy', add = [{ kind = 'likeness', weight = -0.3, wrong_weight = -0.3 }] }",
+                0.7,
+                -1.3,
+                1.0,
+            ),
+            // c -> 1 + 0.4 e, else -1 + 0.1 e, here e = 0.5.
+            ("{ kind = 'accuracy', add = [{ kind = 'efficiency', wrong_weight = 0.1 }] }", 1.2, -0.95, 1.0),
+            // Right + 0.5 min(acceleration, 0.2).
+            ("{ kind = 'accuracy', add = ['acceleration'] }", 1.1, -1.0, 1.0),
+        ] {
+            let reward = read(&format!("reward = {line}")).unwrap();
+            let failed = Evidence { judged: Judged { correct: Some(false), ..paths.judged }, ..paths };
+            for (seen, expected) in [(&paths, right), (&failed, wrong), (&alone, right_alone)] {
+                let score = reward.score(0, seen);
+                assert!((score.reward - expected).abs() < 1e-6, "{line}: {score:?}, expected {expected}");
+                let named = score.parts.iter().filter(|(name, _)| **name != "parallel");
+                assert!((named.map(|(_, part)| part).sum::<f32>() - score.reward).abs() < 1e-6, "{score:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_external_score_is_the_reward() {
+        let problem = problem("?", "1");
+        let seen = Evidence { score: Some(0.25), ..seen(&problem, Some(false), 0) };
+        assert_eq!(only(Base::External).score(0, &seen).reward, 0.25);
+        assert_eq!(only(Base::Accuracy).score(0, &seen).reward, -1.0);
     }
 
     #[test]
     fn an_unreadable_gold_scores_nothing() {
-        let score = S2.score(9, &judged(None, 1));
+        let problem = problem("?", "1");
+        let score = only(S2).score(9, &seen(&problem, None, 1));
         assert_eq!((score.reward, score.correct, score.parts.len()), (0.0, None, 0));
     }
 }

@@ -23,11 +23,12 @@ use super::grpo::Collected;
 use super::metrics::StageId;
 use super::optim::AdamW;
 use super::recipe::{Arm, Stage};
+use super::stop::Climb;
 use super::{Result, TrainError};
 use crate::model::{Pretrained, Weights};
 
 /// Where a trainer stands: everything besides weights and moments, since all random streams are keyed by the step.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrainerState {
     /// The arm.
     pub arm: String,
@@ -39,6 +40,15 @@ pub struct TrainerState {
     pub total_steps: usize,
     /// Steps that the stage's optimizer has taken.
     pub optimizer_steps: usize,
+    /// Whether the stage is over: its steps are done, or what stops it has happened.
+    #[serde(default)]
+    pub finished: bool,
+    /// For each of its steps the number that a stop rule looks at.
+    #[serde(default)]
+    pub history: Vec<f64>,
+    /// Where its tiers stand.
+    #[serde(default)]
+    pub climb: Climb,
 }
 
 /// A folder that holds one run.
@@ -188,11 +198,20 @@ impl RunFolder {
 impl TrainerState {
     /// Whether an arm can be in this state.
     fn fits(&self, arm: &Arm) -> bool {
-        let before: usize = arm.stages.iter().take(self.stage).map(Stage::steps).sum();
+        let stages = || arm.stages.iter().take(self.stage);
+        let most: usize = stages().map(Stage::steps).sum();
+        // A stage that may end early has at least one step, if any.
+        let least: usize =
+            stages().map(|s| if s.stop.is_some() { s.steps().min(1) } else { s.steps() }).sum();
         let stage = arm.stages.get(self.stage);
         self.arm == arm.name
             && stage.is_some_and(|stage| self.step <= stage.steps())
-            && before.checked_add(self.step) == Some(self.total_steps)
+            && self.total_steps.checked_sub(self.step).is_some_and(|before| (least..=most).contains(&before))
+    }
+
+    /// Steps of the arm before this stage.
+    pub fn steps_before(&self) -> usize {
+        self.total_steps - self.step
     }
 }
 

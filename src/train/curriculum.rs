@@ -11,13 +11,17 @@ use serde::{Deserialize, Serialize};
 use super::checkpoint::{RunFolder, TrainerState, load_optimizer};
 use super::metrics::{Sink, StageId, StepMetrics};
 use super::optim::AdamW;
-use super::recipe::{Arm, Recipe, Stage, Tier};
+use super::recipe::{Arm, Recipe, Stage, StopRule, Tier};
+use super::stop::Climb;
 use super::{Result, TrainError, grpo, recipe, sft};
+use crate::data::Problem;
 use crate::engine::{EngineOptions, SamplingParams};
-use crate::eval::{Evaluation, evaluate};
+use crate::eval::benchmark::summarise;
+use crate::eval::{Evaluation, Rollout, evaluate, rollouts};
 use crate::layout::Structure;
 use crate::model::{Decoder, ModelError, Pretrained};
 use crate::prompt::{ChatTemplate, Tokenizer};
+use crate::reward::External;
 
 /// One arm in training: its model and where its records go.
 pub struct Session<'a> {
@@ -34,9 +38,18 @@ pub struct Session<'a> {
     /// The model as it was at the stage's start, for a stage with a KL term.
     pub reference: Option<Decoder>,
     sinks: &'a mut dyn Sink,
+    /// The command that judges responses, if the recipe has one.
+    external: &'a mut Option<External>,
     clock: Clock,
     save_every: usize,
     saved: Option<PathBuf>,
+    /// What ends the present stage early, and the number of each of its steps that this looks at.
+    stop: Option<StopRule>,
+    history: Vec<f64>,
+    /// Where the tiers of the present stage stand.
+    pub(super) climb: Climb,
+    /// Steps of the arm that are done.
+    steps: usize,
 }
 
 /// Wall time of a run, over all resumes.
@@ -59,20 +72,28 @@ impl Clock {
 }
 
 impl Session<'_> {
-    /// Records a finished step; writes a checkpoint where one is due; stops where that was asked for.
-    pub fn after_step(&mut self, stage: &StageId, metrics: &StepMetrics, optim: &AdamW) -> Result<()> {
+    /// Records a finished step; writes a checkpoint where one is due; stops where that was asked for. Returns whether the
+    /// stage is over, because its steps are done or because of its stop rule.
+    pub fn after_step(&mut self, stage: &StageId, metrics: &StepMetrics, optim: &AdamW) -> Result<bool> {
         self.sinks.step(metrics)?;
         self.run.write_json(Clock::FILE, &self.clock.seconds())?;
+        self.steps = stage.steps_before + metrics.step;
+        // The number that should rise: the share of right responses, or the mean log-likelihood of an action.
+        self.history.extend(metrics.get("accuracy").or(metrics.get("nll").map(|nll| -nll)));
+        let reason = self.stop.as_ref().and_then(|stop| stop.verdict(&self.history));
+        let finished = metrics.step == stage.steps || reason.is_some();
         let cancelled = self.sinks.cancelled();
-        let last = metrics.step == stage.steps;
         let due = self.save_every > 0 && metrics.step.is_multiple_of(self.save_every);
-        if last || due || cancelled {
+        if finished || due || cancelled {
             let state = TrainerState {
                 arm: stage.arm.clone(),
                 stage: stage.index,
                 step: metrics.step,
-                total_steps: stage.steps_before + metrics.step,
+                total_steps: self.steps,
                 optimizer_steps: optim.steps(),
+                finished,
+                history: self.history.clone(),
+                climb: self.climb.clone(),
             };
             let place = self.run.save(&self.model, optim, &state)?;
             // Within a stage only the newest checkpoint is of use.
@@ -80,13 +101,48 @@ impl Session<'_> {
                 std::fs::remove_dir_all(&older).map_err(|source| TrainError::File { path: older, source })?;
             }
         }
-        if cancelled { Err(TrainError::Cancelled) } else { Ok(()) }
+        if let Some(reason) = reason.filter(|_| metrics.step < stage.steps) {
+            self.message(&format!("stage {} ends after step {}: {reason}", stage.name, metrics.step));
+        }
+        if cancelled { Err(TrainError::Cancelled) } else { Ok(finished) }
+    }
+
+    /// Has the external command judge groups of responses, if there is one. Returns what it says each is worth, and
+    /// puts whether it is right into the rollouts.
+    pub fn judge(
+        &mut self,
+        problems: &[Problem],
+        groups: &mut [Vec<Rollout>],
+    ) -> Result<Vec<Vec<Option<f32>>>> {
+        judge(self.external, problems, groups)
     }
 
     /// Says something to whoever watches.
     pub fn message(&mut self, text: &str) {
         self.sinks.message(text);
     }
+}
+
+fn judge(
+    external: &mut Option<External>,
+    problems: &[Problem],
+    groups: &mut [Vec<Rollout>],
+) -> Result<Vec<Vec<Option<f32>>>> {
+    let Some(external) = external else {
+        return Ok(groups.iter().map(|group| vec![None; group.len()]).collect());
+    };
+    let asked: Vec<(&Problem, &str)> = problems
+        .iter()
+        .zip(groups.iter())
+        .flat_map(|(problem, group)| group.iter().map(move |rollout| (problem, rollout.text.as_str())))
+        .collect();
+    let mut scores = external.judge(&asked)?.into_iter();
+    let mut take = |rollout: &mut Rollout| {
+        let said = scores.next()?;
+        rollout.judged.correct = Some(said.correct);
+        Some(said.score)
+    };
+    Ok(groups.iter_mut().map(|group| group.iter_mut().map(&mut take).collect()).collect())
 }
 
 /// Accuracies of one tier: a column for the base and for each evaluated stage.
@@ -123,13 +179,16 @@ pub fn train(recipe: &Recipe, run: &RunFolder, sinks: &mut dyn Sink, device: &De
     if let Some(summary) = run.read_json("summary.json")? {
         return Ok(summary);
     }
+    let recipe = &recipe.counted()?;
     let clock = Clock::start(run)?;
     let tiers = recipe.tiers()?;
+    recipe.warnings().iter().for_each(|warning| sinks.message(&format!("warning: {warning}")));
+    let mut external = recipe.external.as_ref().map(External::new);
     let mut columns = Columns { run, tiers: &tiers, recipe, results: vec![] };
     // Random weights answer nothing, at length.
     if !tiers.is_empty() && recipe.model.init.is_none() {
         let base = open_base(recipe, device)?;
-        columns.evaluate("base", &base, &sampling(recipe, None), sinks)?;
+        columns.evaluate("base", &base, &sampling(recipe, None), &mut external, sinks)?;
     }
     for (index, arm) in recipe.arms.iter().enumerate() {
         let newest = run.newest(arm)?;
@@ -145,25 +204,31 @@ pub fn train(recipe: &Recipe, run: &RunFolder, sinks: &mut dyn Sink, device: &De
             run,
             reference: None,
             sinks,
+            external: &mut external,
             clock,
             save_every: 0,
             saved: None,
+            stop: None,
+            history: vec![],
+            climb: Climb::default(),
+            steps: newest.as_ref().map_or(0, |(_, at)| at.total_steps),
         };
-        let mut steps_before = 0;
         for (stage_index, stage) in arm.stages.iter().enumerate() {
+            let newest = newest.as_ref();
+            let here = newest.map(|(_, at)| at).filter(|at| at.stage == stage_index);
             let id = StageId {
                 arm: arm.name.clone(),
                 name: stage.name.clone(),
                 index: stage_index,
                 seed: stage_seed(recipe.seed, index, stage_index),
                 steps: stage.steps(),
-                steps_before,
+                steps_before: here.map_or(session.steps, TrainerState::steps_before),
             };
-            run_stage(&mut session, recipe, arm, stage, &id, newest.as_ref(), device)?;
-            steps_before += id.steps;
+            run_stage(&mut session, recipe, arm, stage, &id, newest, device)?;
             if stage.evaluate {
                 let column = column_name(index, arm, stage_index);
-                columns.evaluate(&column, &session.model, &session.sampling, session.sinks)?;
+                let Session { model, sampling, external, sinks, .. } = &mut session;
+                columns.evaluate(&column, model, sampling, external, *sinks)?;
             }
         }
     }
@@ -189,6 +254,7 @@ fn run_stage(
 ) -> Result<()> {
     let done = newest.map_or(0, |(_, at)| match at.stage.cmp(&id.index) {
         Ordering::Less => 0,
+        Ordering::Equal if at.finished => id.steps,
         Ordering::Equal => at.step,
         Ordering::Greater => id.steps,
     });
@@ -196,12 +262,14 @@ fn run_stage(
         return Ok(());
     }
     let mut optim = AdamW::default();
-    session.saved = None;
+    (session.saved, session.history, session.climb) = (None, vec![], Climb::default());
     if let Some((folder, state)) = newest.filter(|(_, state)| state.stage == id.index) {
         session.saved = Some(folder.clone());
         optim = load_optimizer(folder, state, device)?;
+        (session.history, session.climb) = (state.history.clone(), state.climb.clone());
     }
     session.save_every = stage.save_every;
+    session.stop = stage.stop.clone();
     session.reference = match &stage.grpo {
         Some(config) if config.beta != 0.0 => Some(stage_start(session, recipe, arm, id, done, device)?),
         _ => None,
@@ -307,9 +375,12 @@ impl Columns<'_> {
         column: &str,
         model: &Pretrained,
         sampling: &SamplingParams,
+        external: &mut Option<External>,
         sinks: &mut dyn Sink,
     ) -> Result<()> {
         let Some(config) = &self.recipe.evaluation else { return Ok(()) };
+        let sampling =
+            SamplingParams { num_paths: config.num_paths.unwrap_or(sampling.num_paths), ..sampling.clone() };
         let file = format!("evaluations/{column}.json");
         let kept: Option<BTreeMap<String, Evaluation>> = self.run.read_json(&file)?;
         let results = match kept.filter(|kept| self.fits(kept, config.samples)) {
@@ -321,9 +392,16 @@ impl Columns<'_> {
                     if sinks.cancelled() {
                         return Err(TrainError::Cancelled);
                     }
-                    let mut progress = |done, total| sinks.evaluating(&what, done, total);
-                    let (problems, engine) = (&tier.problems, self.recipe.engine);
-                    let result = evaluate(model, problems, config.samples, sampling, engine, &mut progress)?;
+                    let (problems, engine, samples) = (&tier.problems, self.recipe.engine, config.samples);
+                    let result = if external.is_some() {
+                        let (mut groups, _) =
+                            rollouts(model, problems, samples, 0, &sampling, engine, &mut ())?;
+                        judge(external, problems, &mut groups)?;
+                        summarise(problems, &groups, samples)
+                    } else {
+                        let mut progress = |done, total| sinks.evaluating(&what, done, total);
+                        evaluate(model, problems, samples, &sampling, engine, &mut progress)?
+                    };
                     results.insert(tier.name.clone(), result);
                 }
                 self.run.write_json(&file, &results)?;

@@ -11,7 +11,7 @@ use super::recipe::DemonstrationData;
 use crate::data::countdown::{
     CountdownSource, ParallelOptions, SequentialOptions, Split, Task, parallel, sequential,
 };
-use crate::data::{Demonstration, load_demonstrations};
+use crate::data::{DataError, Demonstration, load_demonstrations};
 use crate::layout::{Structure, parse};
 use crate::model::{ModelError, Pretrained};
 use crate::prompt::Controls;
@@ -57,7 +57,16 @@ impl Demonstrations {
     /// Opens the data of a stage (checked by [`Recipe::parse`](super::recipe::Recipe::parse)).
     pub fn open(data: &DemonstrationData) -> Result<Self> {
         if let Some(file) = &data.file {
-            return Ok(Self::Rows(load_demonstrations(file, data.response_field.as_deref())?));
+            let mut rows = load_demonstrations(file, data.response_field.as_deref())?;
+            let listed = |level: &String| data.levels.contains(level);
+            rows.retain(|row| data.levels.is_empty() || row.problem.level.as_ref().is_some_and(listed));
+            if rows.is_empty() {
+                let got = format!("none of {:?} in {}", data.levels, file.display());
+                return Err(
+                    DataError::Setting { field: "levels", expected: "levels that rows have", got }.into()
+                );
+            }
+            return Ok(Self::Rows(rows));
         }
         let tiers = data.countdown.clone().unwrap_or(CountdownSource { tiers: vec![], weights: None });
         let style = match &data.parallel {
@@ -65,6 +74,14 @@ impl Demonstrations {
             None => Style::Sequential(data.sequential.clone().unwrap_or_default()),
         };
         Ok(Self::Countdown(tiers, style))
+    }
+
+    /// Number of rows; generated demonstrations are without number, so they count none.
+    pub fn count(&self) -> usize {
+        match self {
+            Self::Countdown(..) => 0,
+            Self::Rows(rows) => rows.len(),
+        }
     }
 
     /// The `n` demonstrations of step `step`.

@@ -12,6 +12,8 @@
 //! 7. Groups whose rewards are all equal can be replaced by further problems (DAPO's dynamic sampling), in a bounded
 //!    number of rounds; what is still equal after them is left out of the update.
 //! 8. Responses to problems whose gold answer can't be read are left out, not counted wrong.
+//! 9. What is sampled with another structure than it is learned with (`fork`) has old log-probabilities of its own and
+//!    truncated importance weights; see `fork`.
 
 use std::time::Instant;
 
@@ -21,16 +23,17 @@ use super::Result;
 use super::advantage::{advantages, all_equal};
 use super::batch::{MicroBatch, Sequence, columns, split};
 use super::curriculum::Session;
+use super::fork;
 use super::loss::{ActionData, Clip, clip_fraction, policy_loss, response_weights};
 use super::metrics::{StageId, StepMetrics};
 use super::optim::AdamW;
-use super::problems::Problems;
+use super::problems::{Drawn, Problems};
 use super::recipe::GrpoConfig;
 use crate::data::Problem;
 use crate::engine::{EngineStats, SamplingParams};
 use crate::eval::{Means, Rollout, rollouts, stats};
 use crate::model::Gradients;
-use crate::reward::Score;
+use crate::reward::{Evidence, Score};
 
 /// Runs the stage from step `first` on (later than 0 after a resume).
 pub fn grpo(
@@ -43,45 +46,55 @@ pub fn grpo(
     let problems = Problems::open(&config.data)?;
     let controls = session.model.controls()?;
     let sampling = SamplingParams { seed: stage.seed, ..config.sampling(&session.sampling) };
-    let clip = Clip { epsilon_low: config.epsilon_low, epsilon_high: config.epsilon_high, beta: config.beta };
+    let clip = Clip {
+        epsilon_low: config.epsilon_low,
+        epsilon_high: config.epsilon_high,
+        dual: config.dual_clip,
+        beta: config.beta,
+    };
     let reference = session.reference.take();
-    if sampling.top_p < 1.0 || sampling.top_k > 0 {
-        session.message(
-            "top_p or top_k cuts the sampled distribution, the trainer's is whole: gradients are biased",
-        );
-    }
-    let mut gradients = Gradients::default();
-    for step in first..config.steps {
+    for step in first..stage.steps {
         // Sample and judge.
         let started = Instant::now();
         let collected = collect(session, stage, &problems, config, &sampling, step)?;
         let sampled_after = started.elapsed().as_secs_f64();
 
         // Update, mini-batch by mini-batch of whole groups. The first one sees the weights that sampled.
-        let lr = config.optim.rate(step, config.steps);
-        let (mut seen, mut grad_norm) = (Seen::default(), 0.0f64);
-        let groups_each = collected.groups.len().div_ceil(config.mini_batches).max(1);
-        for (mini, groups) in collected.groups.chunks(groups_each).enumerate() {
-            // Each response against its group; denominators before the first micro-batch.
-            let Compared { sequences, advantages, old } = compare(groups, config);
+        let lr = config.optim.rate(step, stage.steps);
+        let (mut seen, mut grad_norm, mut gradients) = (Seen::default(), 0.0f64, Gradients::default());
+        let mut batches = compare(&collected.groups, config);
+        let forked = match config.fork {
+            true => Some(fork::reread(&mut batches, &session.model, &controls, config)?),
+            false => None,
+        };
+        let passes = (0..config.num_iterations).flat_map(|_| &batches).enumerate();
+        for (pass, Compared { sequences, advantages, old, importance }) in passes {
+            // Denominators before the first micro-batch.
             let actions: Vec<usize> = sequences.iter().map(Sequence::actions).collect();
             let weights = response_weights(config.loss_type, &actions, sampling.max_response_tokens);
             gradients.clear();
-            for run in split(&sequences, config.micro_batch_tokens) {
-                let micro = MicroBatch::new(&sequences, run)?.recomputing(config.recompute);
+            for run in split(sequences, config.micro_batch_tokens) {
+                let micro = MicroBatch::new(sequences, run)?.recomputing(config.recompute);
                 let each = |values: &[f32]| micro.actions().iter().map(|a| values[a.sequence]).collect();
+                let of_token = |values: &[Vec<f32>]| -> Vec<f32> {
+                    micro.actions().iter().map(|a| values[a.sequence][a.token]).collect()
+                };
                 let reference =
                     reference.as_ref().map(|r| micro.log_probs_frozen(r, &controls)).transpose()?;
+                let mut advantages: Vec<f32> = each(advantages);
+                if let Some(importance) = importance {
+                    advantages.iter_mut().zip(of_token(importance)).for_each(|(a, weight)| *a *= weight);
+                }
                 let data = ActionData {
-                    advantages: each(&advantages),
-                    old: micro.actions().iter().map(|a| old[a.sequence][a.token]).collect(),
+                    advantages,
+                    old: of_token(old),
                     reference: reference.map(|(log_probs, _)| log_probs),
                     weights: each(&weights),
                 };
                 let scored = micro.score(&session.model.decoder, &controls)?;
                 let log_probs = scored.pairs().narrow(1, 0, 1)?.squeeze(1)?; // [actions]
                 let loss = policy_loss(&log_probs, &data, clip)?;
-                seen.add(&loss, scored.pairs(), &data, clip, mini == 0)?;
+                seen.add(&loss, scored.pairs(), &data, clip, pass == 0)?;
                 scored.backward(&loss, &mut gradients)?;
             }
             if !sequences.is_empty() {
@@ -90,44 +103,72 @@ pub fn grpo(
             }
         }
 
+        // The next rollouts have its place.
+        session.model.decoder.release_memory();
+
         // Report.
         let mut metrics = StepMetrics::new(stage, step);
         collected.report(&mut metrics);
         seen.report(&mut metrics);
+        if let Some(forked) = forked {
+            forked.report(&mut metrics);
+        }
+        let rate = collected.solve_rate(session.climb.tier);
+        if problems.progression().is_some() {
+            metrics.set("tier", session.climb.tier as f64);
+            metrics.set("solve_rate", rate);
+        }
         metrics.set("grad_norm", grad_norm);
         metrics.set("lr", lr);
         metrics.set("seconds_rollout", sampled_after);
         metrics.set("seconds", started.elapsed().as_secs_f64());
         session.run.append_traces(stage, step, &collected)?;
-        session.after_step(stage, &metrics, optim)?;
+        if let Some(progression) = problems.progression()
+            && session.climb.step(progression, problems.tiers(), rate)
+        {
+            session.message(&format!("tier {} begins after step {}", session.climb.tier + 1, step + 1));
+        }
+        if session.after_step(stage, &metrics, optim)? {
+            break;
+        }
     }
     Ok(())
 }
 
-/// Responses to learn from. All vectors have one entry a response.
+/// Responses to learn from in one optimizer step. All vectors have one entry a response.
 #[derive(Default)]
-struct Compared {
-    sequences: Vec<Sequence>,
-    advantages: Vec<f32>,
-    /// Log-probabilities when they were sampled, by token.
-    old: Vec<Vec<f32>>,
+pub(super) struct Compared {
+    pub(super) sequences: Vec<Sequence>,
+    pub(super) advantages: Vec<f32>,
+    /// Log-probabilities before the update, by token.
+    pub(super) old: Vec<Vec<f32>>,
+    /// Importance weights, by token, where the sampler is not what is trained.
+    pub(super) importance: Option<Vec<Vec<f32>>>,
 }
 
-/// Each response against its group.
-fn compare(groups: &[Group], config: &GrpoConfig) -> Compared {
-    let mut compared = Compared::default();
-    for group in groups {
-        let rewards = group.rewards();
-        for (i, advantage) in advantages(&rewards, config.scale_rewards).into_iter().enumerate() {
-            let trace = &group.responses[i].rollout.trace;
-            if rewards[i].is_some() && !(config.mask_truncated && trace.truncated()) {
-                compared.sequences.push(Sequence::from(trace));
-                compared.advantages.push(advantage);
-                compared.old.push(trace.logprobs.clone());
+/// Each response against its group: the mini-batches of a step, of whole groups.
+fn compare(groups: &[Group], config: &GrpoConfig) -> Vec<Compared> {
+    let rewards: Vec<Vec<Option<f32>>> = groups.iter().map(Group::rewards).collect();
+    let advantages = advantages(&rewards, config.scale_rewards);
+    let each = groups.len().div_ceil(config.mini_batches).max(1);
+    let mut batches: Vec<Compared> = Vec::new();
+    for (i, group) in groups.iter().enumerate() {
+        if i % each == 0 {
+            batches.push(Compared::default());
+        }
+        let Some(batch) = batches.last_mut() else { continue };
+        for (response, (reward, advantage)) in
+            group.responses.iter().zip(rewards[i].iter().zip(&advantages[i]))
+        {
+            let trace = &response.rollout.trace;
+            if reward.is_some() && !(config.mask_truncated && trace.truncated()) {
+                batch.sequences.push(Sequence::from(trace));
+                batch.advantages.push(*advantage);
+                batch.old.push(trace.logprobs.clone());
             }
         }
     }
-    compared
+    batches
 }
 
 /// A judged and scored response.
@@ -142,6 +183,8 @@ pub struct Response {
 pub struct Group {
     /// The problem.
     pub problem: Problem,
+    /// The tier that it was drawn from, counted from 0.
+    pub tier: usize,
     /// Its responses.
     pub responses: Vec<Response>,
 }
@@ -165,7 +208,7 @@ pub struct Collected {
 
 /// Samples until there are `prompts` groups that teach something, in at most `resample_rounds` further rounds.
 fn collect(
-    session: &Session,
+    session: &mut Session,
     stage: &StageId,
     problems: &Problems,
     config: &GrpoConfig,
@@ -176,16 +219,22 @@ fn collect(
         Collected { groups: vec![], left_out: vec![], rounds: 0, stats: EngineStats::default() };
     for round in 0..=config.resample_rounds {
         let number = step * (config.resample_rounds + 1) + round;
-        let drawn = problems.draw(stage.seed, number, config.prompts)?;
+        let drawn = problems.draw(stage.seed, number, config.prompts, session.climb.tier)?;
+        let (tiers, drawn): (Vec<usize>, Vec<Problem>) =
+            drawn.into_iter().map(|Drawn { tier, problem }| (tier, problem)).unzip();
         let (first_id, n) = ((number * config.prompts) as u64, config.num_generations);
-        let (groups, stats) =
+        let (mut groups, stats) =
             rollouts(&session.model, &drawn, n, first_id, sampling, session.engine, &mut ())?;
         collected.stats.merge(&stats);
         collected.rounds = round;
-        for (problem, group) in drawn.into_iter().zip(groups) {
-            let score =
-                |rollout: Rollout| Response { score: config.reward.score(step, &rollout.judged), rollout };
-            let group = Group { problem, responses: group.into_iter().map(score).collect() };
+        let scores = session.judge(&drawn, &mut groups)?;
+        for (((problem, tier), group), scores) in drawn.into_iter().zip(tiers).zip(groups).zip(scores) {
+            let score = |(rollout, score): (Rollout, Option<f32>)| {
+                let seen = evidence(&problem, &rollout, score);
+                Response { score: config.reward.score(step, &seen), rollout }
+            };
+            let responses = group.into_iter().zip(scores).map(score).collect();
+            let group = Group { problem, tier, responses };
             if all_equal(&group.rewards()) || collected.groups.len() == config.prompts {
                 collected.left_out.push(group);
             } else {
@@ -199,7 +248,26 @@ fn collect(
     Ok(collected)
 }
 
+/// A response as rewards see it.
+fn evidence<'a>(problem: &'a Problem, rollout: &'a Rollout, score: Option<f32>) -> Evidence<'a> {
+    Evidence {
+        problem,
+        response: &rollout.text,
+        judged: rollout.judged,
+        total_tokens: rollout.trace.response_tokens(),
+        critical_path_tokens: rollout.trace.critical_path(),
+        score,
+    }
+}
+
 impl Collected {
+    /// The share of right responses to problems of a tier; 0 where there are none.
+    fn solve_rate(&self, tier: usize) -> f64 {
+        let groups = self.groups.iter().chain(&self.left_out).filter(|group| group.tier == tier);
+        let correct = groups.flat_map(|group| &group.responses).filter_map(|r| r.score.correct);
+        stats::mean(&correct.map(|c| f64::from(u8::from(c))).collect::<Vec<_>>()).unwrap_or(0.0)
+    }
+
     /// Over everything that was sampled, also groups that the update leaves out.
     fn report(&self, metrics: &mut StepMetrics) {
         let responses = || self.groups.iter().chain(&self.left_out).flat_map(|group| &group.responses);
@@ -208,6 +276,11 @@ impl Collected {
         let means = Means::of(responses().map(|r| &r.rollout));
         metrics.set("reward", stats::mean(&rewards).unwrap_or(0.0));
         means.named().for_each(|(name, value)| metrics.set(name, value));
+        for (name, metric) in PARTS {
+            let parts: Vec<f64> =
+                responses().filter_map(|r| r.score.parts.get(name)).map(|&part| f64::from(part)).collect();
+            stats::mean(&parts).into_iter().for_each(|mean| metrics.set(metric, mean));
+        }
         metrics.set("equal_groups", self.left_out.len() as f64);
         metrics.set("resample_rounds", self.rounds as f64);
         metrics.set("sampled_tokens", self.stats.sampled_tokens as f64);
@@ -222,6 +295,19 @@ impl Collected {
             .flat_map(|g| g.responses.iter().take(2).map(|r| (&g.problem, r)))
     }
 }
+
+/// The parts of a score besides accuracy, and what the metrics call their means.
+const PARTS: [(&str, &str); 9] = [
+    ("bonus", "reward_bonus"),
+    ("format", "reward_format"),
+    ("likeness", "reward_likeness"),
+    ("first_word", "reward_first_word"),
+    ("efficiency", "reward_efficiency"),
+    ("acceleration", "reward_acceleration"),
+    ("verification", "reward_verification"),
+    ("brevity", "reward_brevity"),
+    ("clarity", "reward_clarity"),
+];
 
 /// Sums over the actions of a step.
 #[derive(Default)]

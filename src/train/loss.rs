@@ -37,19 +37,28 @@ pub struct Clip {
     pub epsilon_low: f32,
     /// The ratio is held below 1 + epsilon_high.
     pub epsilon_high: f32,
+    /// Where the advantage is negative, the loss of an action is at most so many times its size.
+    pub dual: Option<f32>,
     /// Weight of the KL divergence.
     pub beta: f32,
 }
 
 /// `sum_a w_a [ -min(r_a A_a, clip(r_a) A_a) + beta KL_a ]` with `r = exp(log_prob - old)` (PPO's clipped objective,
 /// arXiv 1707.06347; GRPO, arXiv 2402.03300, eq. 3) and `KL = exp(ref - log_prob) - (ref - log_prob) - 1` (the
-/// unbiased, non-negative estimator of the GRPO paper, eq. 4). `log_probs [actions]`; the result is a scalar.
+/// unbiased, non-negative estimator of the GRPO paper, eq. 4). With a dual clip c, where A < 0 the clipped objective is
+/// at least c A (arXiv 1912.09729, eq. 5). `log_probs [actions]`; the result is a scalar.
 pub fn policy_loss(log_probs: &Tensor, data: &ActionData, clip: Clip) -> Result<Tensor> {
     let vector = |v: &[f32]| Tensor::from_slice(v, v.len(), log_probs.device());
     let (advantages, weights) = (vector(&data.advantages)?, vector(&data.weights)?);
     let ratio = (log_probs - vector(&data.old)?)?.exp()?;
     let clipped = ratio.clamp(1.0 - clip.epsilon_low, 1.0 + clip.epsilon_high)?;
-    let mut losses = (&ratio * &advantages)?.minimum(&(clipped * &advantages)?)?.neg()?;
+    let mut objective = (&ratio * &advantages)?.minimum(&(clipped * &advantages)?)?;
+    if let Some(dual) = clip.dual {
+        // 0 where the advantage is positive, and there the objective is positive.
+        let floor = (advantages.minimum(&advantages.zeros_like()?)? * f64::from(dual))?;
+        objective = objective.maximum(&floor)?;
+    }
+    let mut losses = objective.neg()?;
     if let Some(reference) = data.reference.as_deref().filter(|_| clip.beta != 0.0) {
         let gap = (vector(reference)? - log_probs)?;
         let kl = ((gap.exp()? - &gap)? - 1.0)?;
@@ -64,6 +73,7 @@ pub fn clip_fraction(log_probs: &[f32], data: &ActionData, clip: Clip) -> f64 {
         let ratio = (*now - *old).exp();
         (**advantage > 0.0 && ratio > 1.0 + clip.epsilon_high)
             || (**advantage < 0.0 && ratio < 1.0 - clip.epsilon_low)
+            || (**advantage < 0.0 && clip.dual.is_some_and(|dual| ratio > dual))
     });
     cut.count() as f64 / log_probs.len().max(1) as f64
 }
@@ -73,7 +83,7 @@ mod tests {
     use super::*;
     use candle_core::{Device, Var};
 
-    const CLIP: Clip = Clip { epsilon_low: 0.2, epsilon_high: 0.3, beta: 0.1 };
+    const CLIP: Clip = Clip { epsilon_low: 0.2, epsilon_high: 0.3, dual: None, beta: 0.1 };
 
     #[test]
     fn weights_average_as_each_loss_type_says() {
@@ -106,6 +116,31 @@ mod tests {
             assert!((got - want).abs() < 1e-6, "{grad:?}");
         }
         assert_eq!(clip_fraction(&now, &data, CLIP), 0.5);
+        Ok(())
+    }
+
+    #[test]
+    fn a_dual_clip_bounds_what_a_bad_action_costs() -> Result<()> {
+        // Ratios 4 and 2 with a negative advantage: the first costs 3 instead of 4 and gets no gradient. Ratio 0.5
+        // with a positive one is as without.
+        let now: Vec<f32> = [4.0f32, 2.0, 0.5].iter().map(|r| r.ln() - 1.0).collect();
+        let data = ActionData {
+            advantages: vec![-1.0, -1.0, 1.0],
+            old: vec![-1.0; 3],
+            reference: None,
+            weights: vec![1.0; 3],
+        };
+        let dual = Clip { dual: Some(3.0), ..CLIP };
+        let var = Var::new(now.as_slice(), &Device::Cpu)?;
+        let loss = policy_loss(&var, &data, dual)?;
+        assert!((loss.to_scalar::<f32>()? - (3.0 + 2.0 - 0.5)).abs() < 1e-5);
+        let grads = loss.backward()?;
+        let grad = grads.get(&var).expect("differentiable").to_vec1::<f32>()?;
+        for (got, want) in grad.iter().zip([0.0, 2.0, -0.5]) {
+            assert!((got - want).abs() < 1e-5, "{grad:?}");
+        }
+        assert_eq!(clip_fraction(&now, &data, dual), 1.0 / 3.0);
+        assert_eq!(clip_fraction(&now, &data, CLIP), 0.0);
         Ok(())
     }
 

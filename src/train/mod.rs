@@ -5,6 +5,8 @@ pub mod batch;
 pub mod checkpoint;
 pub mod curriculum;
 pub mod demonstrations;
+pub mod estimate;
+pub mod fork;
 pub mod grpo;
 pub mod loss;
 pub mod metrics;
@@ -12,6 +14,7 @@ pub mod optim;
 pub mod problems;
 pub mod recipe;
 pub mod sft;
+pub mod stop;
 pub mod tensorboard;
 
 use std::path::PathBuf;
@@ -21,6 +24,7 @@ use crate::data::hub::HubError;
 use crate::eval::rollout::RolloutError;
 use crate::layout::TargetError;
 use crate::model::ModelError;
+use crate::reward::ExternalError;
 
 /// What can end a training run.
 #[derive(Debug, thiserror::Error)]
@@ -95,6 +99,9 @@ pub enum TrainError {
     /// Sampling and judging.
     #[error(transparent)]
     Rollout(#[from] RolloutError),
+    /// The command that judges responses.
+    #[error(transparent)]
+    External(#[from] ExternalError),
     /// A sequence without a predictor for one of its actions.
     #[error(transparent)]
     Target(#[from] TargetError),

@@ -5,6 +5,8 @@
 
 mod check;
 mod overrides;
+mod stage;
+mod warn;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -12,15 +14,19 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::optim::OptimConfig;
 use super::{Result, TrainError};
-use crate::data::countdown::{CountdownSource, ParallelOptions, SequentialOptions, Split};
+use crate::data::countdown::{CountdownSource, Split};
 use crate::data::hub::{HubError, Kind, is_name};
 use crate::data::{Problem, load_problems};
 use crate::engine::{EngineOptions, SamplingParams};
 use crate::layout::Structure;
 use crate::model::{Config, EMBEDDED, Info, LoraConfig, Precision, adapter_base};
-use crate::reward::RewardConfig;
+use crate::reward::ExternalConfig;
+
+pub use stage::{
+    DemonstrationData, GrpoConfig, LossType, ProblemData, Progression, SftConfig, Stage, StopRule, TierData,
+};
+pub use warn::Warning;
 
 /// A whole recipe.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -38,6 +44,9 @@ pub struct Recipe {
     /// How responses are sampled, in training and evaluation, unless a stage says otherwise.
     #[serde(default)]
     pub sampling: SamplingParams,
+    /// A command that judges responses, in training and evaluation, instead of the comparison with the gold answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<ExternalConfig>,
     /// The models to train.
     pub arms: Vec<Arm>,
     /// What is measured before, between and after.
@@ -140,184 +149,6 @@ pub fn sampling(structure: Option<Structure>, base: &SamplingParams) -> Sampling
     }
 }
 
-/// A stage of an arm.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Stage {
-    /// Its name.
-    pub name: String,
-    /// A checkpoint every so many steps, besides the one at its end; 0 for that one alone. Each replaces the one before,
-    /// so that a stage leaves one.
-    #[serde(default)]
-    pub save_every: usize,
-    /// Whether the model is evaluated at its end.
-    #[serde(default = "yes")]
-    pub evaluate: bool,
-    /// What it does: exactly one of `sft` and `grpo`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sft: Option<SftConfig>,
-    /// See `sft`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub grpo: Option<GrpoConfig>,
-}
-
-impl Stage {
-    /// Number of optimizer steps.
-    pub fn steps(&self) -> usize {
-        self.sft.as_ref().map(|s| s.steps).or(self.grpo.as_ref().map(|g| g.steps)).unwrap_or(0)
-    }
-}
-
-/// Supervised fine-tuning.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SftConfig {
-    /// Optimizer steps.
-    pub steps: usize,
-    /// Demonstrations a step.
-    pub batch_size: usize,
-    /// Rows of a micro-batch, at most.
-    #[serde(default = "default_micro_batch")]
-    pub micro_batch_tokens: usize,
-    /// Keep only each layer's input for the gradient and compute the rest again: less memory for long sequences, a third
-    /// more time.
-    #[serde(default)]
-    pub recompute: bool,
-    /// Weight of the actions after a block (summary and answer) against all others: summaries are few and hard.
-    #[serde(default = "one")]
-    pub summary_weight: f32,
-    /// The optimizer.
-    #[serde(default)]
-    pub optim: OptimConfig,
-    /// The demonstrations.
-    pub data: DemonstrationData,
-}
-
-/// Group-relative policy optimisation (Shao et al. 2024, arXiv 2402.03300), with the names that the field uses.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GrpoConfig {
-    /// Optimizer steps.
-    pub steps: usize,
-    /// Problems a step.
-    pub prompts: usize,
-    /// Responses to each.
-    pub num_generations: usize,
-    /// Rows of a micro-batch, at most.
-    #[serde(default = "default_micro_batch")]
-    pub micro_batch_tokens: usize,
-    /// Keep only each layer's input for the gradient and compute the rest again: less memory for long sequences, a third
-    /// more time.
-    #[serde(default)]
-    pub recompute: bool,
-    /// Optimizer steps on the responses of a step, each on a share of the groups.
-    #[serde(default = "one_mini_batch")]
-    pub mini_batches: usize,
-    /// Lower clip of the probability ratio: 1 - epsilon_low.
-    #[serde(default = "default_epsilon")]
-    pub epsilon_low: f32,
-    /// Upper clip: 1 + epsilon_high.
-    #[serde(default = "default_epsilon")]
-    pub epsilon_high: f32,
-    /// Weight of the KL divergence to the model at the stage's start; 0 keeps no reference model.
-    #[serde(default)]
-    pub beta: f32,
-    /// How the loss is averaged.
-    #[serde(default)]
-    pub loss_type: LossType,
-    /// Whether advantages are divided by the group's standard deviation.
-    #[serde(default = "yes")]
-    pub scale_rewards: bool,
-    /// Leave truncated responses out of the loss.
-    #[serde(default)]
-    pub mask_truncated: bool,
-    /// Dynamic sampling: at most so many further rounds to replace groups whose rewards are all equal.
-    #[serde(default)]
-    pub resample_rounds: usize,
-    /// Temperature of this stage; the recipe's otherwise.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub temperature: Option<f32>,
-    /// Response budget of this stage; the recipe's otherwise.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_response_tokens: Option<usize>,
-    /// The reward.
-    pub reward: RewardConfig,
-    /// The optimizer.
-    #[serde(default)]
-    pub optim: OptimConfig,
-    /// The problems.
-    pub data: ProblemData,
-}
-
-/// How a GRPO loss is averaged over actions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LossType {
-    /// Over each response, then over responses (the GRPO paper).
-    Grpo,
-    /// Over all actions of the batch (DAPO, arXiv 2503.14476; the official scripts of Parallel-R1).
-    #[default]
-    Dapo,
-    /// Sum over actions, divided by responses x `max_response_tokens` (Dr. GRPO, arXiv 2503.20783).
-    DrGrpo,
-}
-
-fn default_micro_batch() -> usize {
-    4096
-}
-
-fn one_mini_batch() -> usize {
-    1
-}
-
-fn default_epsilon() -> f32 {
-    0.2
-}
-
-fn one() -> f32 {
-    1.0
-}
-
-fn yes() -> bool {
-    true
-}
-
-/// Demonstrations: generated Countdown searches, or a file.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DemonstrationData {
-    /// Countdown tasks of the training split.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub countdown: Option<CountdownSource>,
-    /// Searches in one stream.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sequential: Option<SequentialOptions>,
-    /// Searches in parallel paths.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parallel: Option<ParallelOptions>,
-    /// A JSONL or Parquet file instead, here or on the Hub.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub file: Option<PathBuf>,
-    /// The field of the file that holds the response.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub response_field: Option<String>,
-}
-
-/// Problems: generated Countdown tasks, or a file.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ProblemData {
-    /// Countdown tasks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub countdown: Option<CountdownSource>,
-    /// A JSONL or Parquet file instead, here or on the Hub.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub file: Option<PathBuf>,
-    /// Only the first rows of the file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit: Option<usize>,
-}
-
 /// What is measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -332,6 +163,25 @@ pub struct EvaluationConfig {
     /// Files of problems, here or on the Hub, one tier each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<PathBuf>,
+    /// Paths of a block in evaluation, where that is to be another number than in training.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub num_paths: Option<usize>,
+    /// The names on the Hub that some of `files` were before they were fetched.
+    #[serde(skip)]
+    hub_names: Vec<Option<String>>,
+}
+
+impl EvaluationConfig {
+    /// What the tier of a file is called: after the repository on the Hub, or after the file.
+    fn tier_name(&self, index: usize) -> String {
+        let file = &self.files[index];
+        let written = file.to_string_lossy();
+        let fetched = self.hub_names.get(index).and_then(Option::as_deref);
+        let on_hub = fetched.or(Some(&*written).filter(|name| is_name(Kind::DataSet, name)));
+        let repository = on_hub.and_then(|name| name.split(['/', '@']).nth(1).map(str::to_owned));
+        let stem = || file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        repository.or_else(stem).unwrap_or_default()
+    }
 }
 
 /// A named set of test problems.
@@ -363,6 +213,11 @@ impl Recipe {
     }
 
     fn resolve_files(&mut self, folder: &Path) {
+        if let Some(external) = &mut self.external {
+            let place = external.folder.clone().unwrap_or_default();
+            let place = folder.join(place);
+            external.folder = Some(std::path::absolute(&place).unwrap_or(place));
+        }
         // Absolute, so that the run can be resumed from any folder.
         self.change_files(&mut |kind, name| {
             let (file, beside) = (PathBuf::from(name), folder.join(name));
@@ -404,12 +259,30 @@ impl Recipe {
         let stages = self.arms.iter_mut().flat_map(|arm| &mut arm.stages);
         let files = stages.flat_map(|stage| {
             let shown = stage.sft.iter_mut().filter_map(|sft| sft.data.file.as_mut());
-            shown.chain(stage.grpo.iter_mut().filter_map(|grpo| grpo.data.file.as_mut()))
+            shown.chain(stage.grpo.iter_mut().flat_map(|grpo| grpo.data.files_mut()))
         });
-        for file in files.chain(self.evaluation.iter_mut().flat_map(|evaluation| &mut evaluation.files)) {
+        for file in files {
             *file = change(Kind::DataSet, &file.to_string_lossy())?;
         }
+        if let Some(evaluation) = &mut self.evaluation {
+            evaluation.hub_names.clear();
+            for file in &mut evaluation.files {
+                let written = file.to_string_lossy().into_owned();
+                *file = change(Kind::DataSet, &written)?;
+                let fetched = is_name(Kind::DataSet, &written) && *file != Path::new(&written);
+                evaluation.hub_names.push(fetched.then_some(written));
+            }
+        }
         Ok(())
+    }
+
+    /// The recipe with each stage's epochs as steps, which takes the number of rows.
+    pub fn counted(&self) -> Result<Self> {
+        let mut counted = self.clone();
+        for stage in counted.arms.iter_mut().flat_map(|arm| &mut arm.stages) {
+            *stage = stage.counted()?;
+        }
+        Ok(counted)
     }
 
     /// Says what is wrong with the base model for this recipe, as far as its files tell without its weights.
@@ -443,8 +316,8 @@ impl Recipe {
             tiers.push(Tier { name: tier.name().into(), problems, trained });
         }
         let rl_sources = if evaluation.files.is_empty() { HashSet::new() } else { self.rl_sources()? };
-        for file in &evaluation.files {
-            let name = file.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+        for (i, file) in evaluation.files.iter().enumerate() {
+            let name = evaluation.tier_name(i);
             let mut problems = load_problems(file)?;
             problems.truncate(evaluation.problems);
             let trained = problems.first().is_some_and(|p| rl_sources.contains(&p.source));
@@ -455,24 +328,16 @@ impl Recipe {
 
     /// The sources of the rows that reinforcement learning uses.
     fn rl_sources(&self) -> Result<HashSet<String>> {
-        let files = self.rl_data().filter_map(|data| data.file.as_deref());
-        let rows = files.map(load_problems).collect::<std::result::Result<Vec<_>, _>>()?;
+        let rows = self
+            .rl_data()
+            .flat_map(ProblemData::files)
+            .map(load_problems)
+            .collect::<std::result::Result<Vec<_>, _>>()?;
         Ok(rows.into_iter().flatten().map(|problem| problem.source).collect())
     }
 
     fn rl_data(&self) -> impl Iterator<Item = &ProblemData> {
         self.arms.iter().flat_map(|arm| &arm.stages).filter_map(|stage| Some(&stage.grpo.as_ref()?.data))
-    }
-}
-
-impl GrpoConfig {
-    /// Sampling settings of this stage.
-    pub fn sampling(&self, arm: &SamplingParams) -> SamplingParams {
-        SamplingParams {
-            temperature: self.temperature.unwrap_or(arm.temperature),
-            max_response_tokens: self.max_response_tokens.unwrap_or(arm.max_response_tokens),
-            ..arm.clone()
-        }
     }
 }
 
@@ -498,14 +363,15 @@ mod tests {
         // cold-start/ holds prompts and prices for `data cold-start`.
         let is_family = |e: &std::fs::DirEntry| e.path().is_dir() && e.file_name() != "cold-start";
         for family in std::fs::read_dir(folder).unwrap().flatten().filter(is_family) {
-            for file in std::fs::read_dir(family.path()).unwrap().flatten() {
+            let is_recipe = |e: &std::fs::DirEntry| e.path().extension().is_some_and(|e| e == "toml");
+            for file in std::fs::read_dir(family.path()).unwrap().flatten().filter(is_recipe) {
                 let text = std::fs::read_to_string(file.path()).unwrap();
                 let name = file.path().display().to_string();
                 Recipe::parse(&name, &text, &[], &family.path()).unwrap_or_else(|e| panic!("{e}"));
                 count += 1;
             }
         }
-        assert!(count >= 4, "{count} recipes");
+        assert!(count >= 16, "{count} recipes");
     }
 
     #[test]
@@ -557,7 +423,10 @@ mod tests {
         });
         let local = local.unwrap();
         assert_eq!((local.model.path.as_str(), local.model.name()), ("/cache/org/model", "org/model"));
-        assert_eq!(local.evaluation.unwrap().files[0], Path::new("/cache/org/rows"));
+        let evaluation = local.evaluation.unwrap();
+        assert_eq!(evaluation.files[0], Path::new("/cache/org/rows"));
+        let names: Vec<String> = (0..4).map(|i| evaluation.tier_name(i)).collect();
+        assert_eq!(names, ["rows", "more", "here", "src"]);
         assert_eq!(asked[..2], [(Kind::Model, "org/model".into()), (Kind::DataSet, "org/rows".into())]);
         let twice = recipe.localised(|_, _| Ok("/cache/rows.jsonl".into())).unwrap_err().to_string();
         assert!(twice.contains("two tiers would be called \"rows\""), "{twice}");
@@ -616,6 +485,37 @@ mod tests {
                 "model.init.head_dim",
             ),
             ("sampling.seed=3", "sampling.seed"),
+            ("external.command=[]", "external.command"),
+            ("arms.0.stages.1.grpo.reward=external", "needs a command"),
+            ("arms.0.stages.0.stop={window=5}", "arms.0.stages.0.stop.solve_rate"),
+            ("arms.0.stages.0.stop={solve_rate=0.5}", "fine-tuning solves nothing"),
+            ("arms.0.stages.1.stop={solve_rate=1.5}", "arms.0.stages.1.stop.solve_rate"),
+            ("arms.0.stages.1.stop={plateau=0.1, window=0}", "arms.0.stages.1.stop.window"),
+            ("arms.0.stages.0.sft.epochs=1.0", "exactly one of `steps` and `epochs`"),
+            (
+                "arms.0.stages.1.grpo={epochs=1.0, prompts=1, num_generations=4, reward=\"accuracy\", \
+              data={countdown={tiers=[\"3\"]}}}",
+                "have no end",
+            ),
+            ("arms.0.stages.1.grpo.num_iterations=0", "num_iterations"),
+            ("arms.0.stages.1.grpo.dual_clip=0.5", "dual_clip"),
+            ("arms.0.stages.1.grpo.scale_rewards=true", "scale_rewards"),
+            ("arms.0.stages.1.grpo.num_paths=0", "num_paths"),
+            ("arms.0.stages.1.grpo.fork=true", "it is for structure = \"causal\""),
+            ("arms.0.stages.1.grpo.importance_cap=3.0", "beside `fork` only"),
+            ("arms.0.stages.1.grpo.data.levels=[\"1\"]", "data.levels"),
+            (
+                "arms.0.stages.1.grpo.data.tiers=[{file=\"x.jsonl\"}]",
+                "exactly one of `countdown`, `file` and `tiers`",
+            ),
+            ("arms.0.stages.1.grpo.data.progression={}", "at least two tiers"),
+            ("arms.0.stages.2.grpo.data.progression.keep=1.0", "arms.0.stages.2.grpo.data.progression.keep"),
+            (
+                "arms.0.stages.2.grpo.data={countdown={tiers=[\"3\", \"4\"], weights=[1.0, 2.0]}, progression={}}",
+                "decides by itself",
+            ),
+            ("arms.0.stages.0.sft.data.levels=[\"1\"]", "data.levels"),
+            ("evaluation.num_paths=0", "evaluation.num_paths"),
             ("sampling.structure=causal", "sampling.structure"),
             ("evaluation.countdown.weights=[1.0, 2.0]", "evaluation.countdown.weights"),
             ("evaluation.countdown.tiers=[\"3\", \"3\"]", "two tiers"),

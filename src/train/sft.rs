@@ -31,7 +31,7 @@ pub fn sft(
     let controls = session.model.controls()?;
     let (seed, structure) = (stage.seed, session.structure);
     let mut gradients = Gradients::default();
-    for step in first..config.steps {
+    for step in first..stage.steps {
         let started = Instant::now();
         let batch = data.batch(seed, step, config.batch_size, &session.model, &controls, structure)?;
         if batch.sequences.is_empty() {
@@ -50,7 +50,7 @@ pub fn sft(
             entropy += part.entropies.iter().map(|&x| f64::from(x)).sum::<f64>();
             actions += part.log_probs.len();
         }
-        let lr = config.optim.rate(step, config.steps);
+        let lr = config.optim.rate(step, stage.steps);
         let grad_norm = optim.step(&mut session.model.decoder, &gradients, &config.optim, lr)?;
         let tokens: usize = batch.sequences.iter().map(|s| s.tokens.len()).sum();
         let seconds = started.elapsed().as_secs_f64();
@@ -65,7 +65,9 @@ pub fn sft(
         metrics.set("tokens", tokens as f64);
         metrics.set("tokens_per_second", tokens as f64 / seconds);
         metrics.set("seconds", seconds);
-        session.after_step(stage, &metrics, optim)?;
+        if session.after_step(stage, &metrics, optim)? {
+            break;
+        }
     }
     Ok(())
 }

@@ -115,6 +115,10 @@ fn of_training(error: &TrainError) -> Advice<'static> {
         TrainError::Diverged { .. } => Advice::failed(
             "`--resume` with a lower learning rate goes on from the checkpoint before it diverged",
         ),
+        TrainError::External(_) => Advice::failed(
+            "give it one request by hand: a line like {\"problem\": \"2 + 2?\", \"response\": \"4\", \"gold\": \"4\"}; it \
+             answers with a line like {\"score\": 1}",
+        ),
         TrainError::Data(error) => of_data(error),
         TrainError::Hub(error) => of_hub(error),
         TrainError::Model(error) => of_model(error),

@@ -33,10 +33,15 @@ use verdicts::{Verdict, verdicts};
 /// The page, with places for its parts.
 const PAGE: &str = include_str!("report/page/page.html");
 const STYLE: &str = include_str!("report/page/style.css");
-const SCRIPTS: [&str; 4] = [
+/// One after the other they are one script; the last begins to draw.
+const SCRIPTS: [&str; 8] = [
     include_str!("report/page/dom.js"),
     include_str!("report/page/chart.js"),
     include_str!("report/page/threads.js"),
+    include_str!("report/page/verdicts.js"),
+    include_str!("report/page/results.js"),
+    include_str!("report/page/training.js"),
+    include_str!("report/page/traces.js"),
     include_str!("report/page/main.js"),
 ];
 
@@ -51,7 +56,11 @@ struct Data {
 
 /// The data of some runs as JSON.
 fn data(runs: &[Run], live: bool) -> anyhow::Result<String> {
-    let runs = runs.iter().map(Run::data).collect::<anyhow::Result<Vec<RunData>>>()?;
+    let mut runs = runs.iter().map(Run::data).collect::<anyhow::Result<Vec<RunData>>>()?;
+    let names: Vec<String> = runs.iter().map(|run| run.name.clone()).collect();
+    for run in runs.iter_mut().filter(|run| names.iter().filter(|name| **name == run.name).count() > 1) {
+        run.name.clone_from(&run.folder);
+    }
     Ok(serde_json::to_string(&Data { live, verdicts: verdicts(&runs), runs })?)
 }
 

@@ -92,6 +92,52 @@ fn a_recipe_is_shown_as_it_would_run() {
 }
 
 #[test]
+fn a_dry_run_says_what_a_recipe_takes_and_does_nothing() {
+    let folder = tempdir().unwrap();
+    let dry = |arguments: &[&str]| {
+        let mut dry = command(&["train", "--dry-run"]);
+        dry.args(arguments).current_dir(folder.path()).env("HF_HOME", folder.path().join("none"));
+        dry
+    };
+    let table = is_match(r"parallel +cold-start +sft +3 +- +[0-9]+ +[0-9]+ s").unwrap();
+    let facts = contains("memory       0.").and(contains("time         ")).and(contains("warning: ").not());
+    dry(&["countdown/smoke"]).assert().success().stdout(table.and(facts));
+    let object = json(dry(&["countdown/smoke", "--json", "--set", "sampling.temperature=0.2"]).env("X", "1"));
+    assert_eq!(object["stages"].as_array().unwrap().len(), 7);
+    assert_eq!(object["stages"][1]["sampled_tokens"], 2 * 2 * 2 * 4 * 160);
+    assert!(object["warnings"][0].as_str().unwrap().starts_with("sampling.temperature: "), "{object}");
+    // A model that is not here is not fetched: its name says how large it is. 16 bytes for each of 4 billion weights.
+    let paper = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recipes/paper/unseen-s2.toml");
+    let paper = dry(&[paper.to_str().unwrap()]).assert().success();
+    let missing = contains("Not on this machine yet").and(contains("Qwen/Qwen3-4B-Base"));
+    let said = contains("memory       59.6 GiB").and(contains("time         ?"));
+    paper.stdout(said.and(missing).and(contains("warning: ").not()));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+/// The example of docs/training.md, for a few steps; its judge needs Python, without which this says so and ends.
+#[test]
+fn a_task_of_ones_own_is_trained_with_its_judge() {
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no python3 for the judge of recipes/own-task");
+        return;
+    }
+    let folder = tempdir().unwrap();
+    let recipe = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recipes/own-task/recipe.toml");
+    let run = folder.path().join("run");
+    let mut train = command(&["train", "--json", "--set", "arms.0.stages.0.sft.steps=20"]);
+    train.args(["--set", "arms.0.stages.1.grpo.steps=2", "--set", "evaluation.samples=2"]);
+    let summary = json(train.arg(&recipe).arg("--out").arg(&run));
+    assert!((0.0..=1.0).contains(&summary["tiers"][0]["parallel_rl"].as_f64().unwrap()), "{summary}");
+    let traces = std::fs::read_to_string(run.join("traces.jsonl")).unwrap();
+    for trace in traces.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
+        let score = trace["score"]["reward"].as_f64().unwrap();
+        assert!([1.0, -0.5, -1.0].contains(&score), "{trace}");
+        assert_eq!(trace["score"]["correct"].as_bool().unwrap(), score == 1.0);
+    }
+}
+
+#[test]
 fn a_model_that_is_not_there_is_named() {
     let folder = tempdir().unwrap();
     let path = folder.path().to_str().unwrap();

@@ -363,7 +363,8 @@ pub(crate) fn backward(
     shares.par_chunks_mut(share).enumerate().with_max_len(1).for_each(|(head, share)| {
         let packed = packed[head / s.group()];
         let (dk, dv) = share.split_at_mut(layout.natural());
-        (dk.fill(0.0), dv.fill(0.0));
+        dk.fill(0.0);
+        dv.fill(0.0);
         let task = Backward { q, out, dout, lse, packed, visibility, head, s, rows, dq, dk, dv };
         pulp::Arch::new().dispatch(task);
     });
@@ -511,18 +512,18 @@ mod tests {
     use crate::kernels::tests::{check_gradients, random};
     use std::sync::Arc;
 
-    fn block(queries: Range<usize>, context: &[Range<usize>]) -> QueryBlock {
-        QueryBlock { own: queries.start, queries, context: context.to_vec() }
+    fn block(queries: Range<usize>, context: impl IntoIterator<Item = Range<usize>>) -> QueryBlock {
+        QueryBlock { own: queries.start, queries, context: context.into_iter().collect() }
     }
 
     /// A prompt of 150, answers of 70 and 201 to it, and a join: runs and blocks that end within tiles, at their ends
     /// and beyond.
     fn long() -> Visibility {
         let blocks = vec![
-            block(0..150, &[]),
-            block(150..220, &[0..150]),
-            block(220..421, &[0..150]),
-            block(421..423, &[0..220, 220..421]),
+            block(0..150, None),
+            block(150..220, Some(0..150)),
+            block(220..421, Some(0..150)),
+            block(421..423, [0..220, 220..421]),
         ];
         Visibility { blocks }
     }
@@ -569,7 +570,7 @@ mod tests {
         let (_, data) = inputs(423, s)?;
         let (together, _) = run(&long(), s, &data);
         // The second answer right behind the prompt, alone: its context and its own rows are neighbours.
-        let alone = Visibility { blocks: vec![block(0..150, &[]), block(150..351, &[0..150])] };
+        let alone = Visibility { blocks: vec![block(0..150, None), block(150..351, Some(0..150))] };
         let moved = [0, 1, 2].map(|i| {
             let row = if i == 0 { s.heads * s.width } else { s.kv_heads * s.width };
             [&data[i][..150 * row], &data[i][220 * row..421 * row]].concat()

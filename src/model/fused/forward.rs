@@ -2,11 +2,11 @@
 
 use candle_core::Result;
 
-use super::{Activations, Memory, Pass, Work, add_bias, dense, sized};
+use super::project::project;
+use super::{Activations, Memory, Pass, Work, dense, sized};
 use crate::kernels::attention::tiled;
 use crate::kernels::{self, data, rms_norm, rope, swiglu};
 use crate::model::network::Layer;
-use crate::model::projection::Projection;
 
 impl Pass<'_> {
     /// Log-probability and entropy of every draw.
@@ -126,10 +126,4 @@ impl Pass<'_> {
         readout.forward(hidden, &head, &mut pairs, self.keep.then_some(&mut memory.kept));
         Ok(pairs)
     }
-}
-
-/// `y = x W^T + bias`, or the same added to `y`.
-fn project(projection: &Projection, x: &[f32], y: &mut [f32], accumulate: bool) -> Result<()> {
-    kernels::dense::forward(x, dense(&projection.weight)?, y, accumulate)?;
-    projection.bias.as_ref().map_or(Ok(()), |bias| add_bias(y, bias))
 }

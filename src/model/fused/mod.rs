@@ -1,10 +1,12 @@
-//! The training pass of a plain model (f32 on the CPU, no adapter) on slices: what the forward pass leaves for the
+//! The training pass of a plain model (f32 on the CPU, with or without an adapter) on slices: what the forward pass leaves for the
 //! gradient lies in memory that the decoder keeps from pass to pass, and weight gradients are added where they are
 //! summed. It computes what [`Network`] composes; a test holds the two against each other.
 
 mod backward;
 mod forward;
+mod project;
 
+use std::borrow::Cow;
 use std::sync::MutexGuard;
 
 use candle_core::{Result, Tensor};
@@ -13,9 +15,9 @@ use super::Decoder;
 use super::network::Network;
 use super::projection::Weight;
 use super::score::Batch;
+use crate::kernels::RopeTable;
 use crate::kernels::attention::{self, tiled};
 use crate::kernels::log_prob::{Kept, Readout};
-use crate::kernels::{self, RopeTable};
 
 /// What one layer leaves for its gradient, one row a token each.
 #[derive(Default)]
@@ -73,7 +75,7 @@ pub(super) struct Memory {
 /// One pass over a batch.
 pub(super) struct Pass<'a> {
     decoder: &'a Decoder,
-    network: &'a Network,
+    network: Cow<'a, Network>,
     batch: Batch<'a>,
     rope: RopeTable,
     sizes: attention::Sizes,
@@ -122,7 +124,7 @@ impl<'a> Pass<'a> {
         };
         let memory = Some(decoder.memory().take().unwrap_or_default());
         let rope = decoder.rope_table(batch.positions)?;
-        Ok(Self { decoder, network: decoder.frozen(), batch, rope, sizes, memory, keep })
+        Ok(Self { decoder, network: decoder.current_network()?, batch, rope, sizes, memory, keep })
     }
 
     fn eps(&self) -> f32 {
@@ -163,11 +165,4 @@ impl Decoder {
     pub fn release_memory(&self) {
         *self.memory() = None;
     }
-}
-
-/// Adds a bias to each row.
-fn add_bias(y: &mut [f32], bias: &Tensor) -> Result<()> {
-    let bias = kernels::data(bias)?;
-    y.chunks_exact_mut(bias.len()).for_each(|row| row.iter_mut().zip(&*bias).for_each(|(y, b)| *y += b));
-    Ok(())
 }

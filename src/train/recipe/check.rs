@@ -3,8 +3,13 @@
 use std::collections::HashSet;
 
 use super::super::curriculum::column_name;
-use super::{Arm, DemonstrationData, EvaluationConfig, GrpoConfig, ProblemData, Recipe, SftConfig, Stage};
+use super::{
+    Arm, DemonstrationData, EvaluationConfig, GrpoConfig, ProblemData, Progression, Recipe, SftConfig, Stage,
+    StopRule,
+};
 use crate::engine::SamplingParams;
+use crate::layout::Structure;
+use crate::reward::Base;
 use crate::train::optim::OptimConfig;
 
 /// The key and what is wrong with it.
@@ -83,6 +88,7 @@ impl Recipe {
                 return Err("model.lora: needs an existing model beside it; remove `model.init`".into());
             }
         }
+        self.external.iter().try_for_each(|e| e.check()).map_err(below("external"))?;
         if self.arms.is_empty() {
             return Err("arms: expected at least one, got none".into());
         }
@@ -94,6 +100,11 @@ impl Recipe {
             }
             for (s, stage) in arm.stages.iter().enumerate() {
                 stage.check(arm, &self.sampling).map_err(below(format_args!("arms.{a}.stages.{s}")))?;
+                if self.external.is_none() && stage.asks_external() {
+                    return Err(format!(
+                        "arms.{a}.stages.{s}.grpo.reward: `external` needs a command; add an [external] section"
+                    ));
+                }
                 let column = column_name(a, arm, s);
                 if stage.evaluate && !columns.insert(column.clone()) {
                     return Err(format!(
@@ -111,6 +122,7 @@ impl EvaluationConfig {
     fn check(&self) -> Checked {
         count("problems", self.problems)?;
         count("samples", self.samples)?;
+        within("num_paths", self.num_paths.unwrap_or(1) as f64, 1.0, 1024.0)?;
         if self.countdown.is_none() && self.files.is_empty() {
             return Err("countdown: expected `countdown`, `files`, or both".into());
         }
@@ -119,8 +131,8 @@ impl EvaluationConfig {
         }
         let mut names = HashSet::new();
         let tiers = self.countdown.iter().flat_map(|c| &c.tiers).map(|tier| tier.name().to_owned());
-        let stems = self.files.iter().filter_map(|f| Some(f.file_stem()?.to_string_lossy().into_owned()));
-        match tiers.chain(stems).find(|name| !names.insert(name.clone())) {
+        let of_files = (0..self.files.len()).map(|i| self.tier_name(i));
+        match tiers.chain(of_files).find(|name| !names.insert(name.clone())) {
             Some(name) => Err(format!("files: two tiers would be called {name:?}")),
             None => Ok(()),
         }
@@ -130,16 +142,47 @@ impl EvaluationConfig {
 impl Stage {
     fn check(&self, arm: &Arm, sampling: &SamplingParams) -> Checked {
         name("name", &self.name)?;
+        self.stop.iter().try_for_each(|s| s.check(self.grpo.is_some())).map_err(below("stop"))?;
         match (&self.sft, &self.grpo) {
             (Some(sft), None) => sft.check(arm).map_err(below("sft")),
-            (None, Some(grpo)) => grpo.check(&arm.sampling(sampling)).map_err(below("grpo")),
+            (None, Some(grpo)) => grpo.check(arm, &arm.sampling(sampling)).map_err(below("grpo")),
             _ => Err("sft: expected exactly one of `sft` and `grpo`".into()),
         }
+    }
+
+    fn asks_external(&self) -> bool {
+        let phases = self.grpo.iter().flat_map(|grpo| grpo.reward.phases());
+        phases.into_iter().any(|phase| phase.reward.base == Base::External)
+    }
+}
+
+impl StopRule {
+    fn check(&self, of_grpo: bool) -> Checked {
+        if self.solve_rate.is_none() && self.plateau.is_none() {
+            return Err("solve_rate: expected this, `plateau`, or both, got neither".into());
+        }
+        if self.solve_rate.is_some() && !of_grpo {
+            return Err("solve_rate: fine-tuning solves nothing; use `plateau`".into());
+        }
+        within("solve_rate", self.solve_rate.unwrap_or(1.0), 0.0, 1.0)?;
+        within("plateau", self.plateau.unwrap_or(0.0), -1e3, 1e3)?;
+        count("window", self.window)
+    }
+}
+
+/// Steps are said, or follow from epochs over rows.
+fn steps_or_epochs(steps: Option<usize>, epochs: Option<f64>, endless: bool) -> Checked {
+    match (steps, epochs) {
+        (Some(_), None) => Ok(()),
+        (None, Some(_)) if endless => Err("epochs: Countdown tasks have no end; set `steps` instead".into()),
+        (None, Some(epochs)) => within("epochs", epochs, 1e-6, 1e4),
+        _ => Err("steps: expected exactly one of `steps` and `epochs`".into()),
     }
 }
 
 impl SftConfig {
     fn check(&self, arm: &Arm) -> Checked {
+        steps_or_epochs(self.steps, self.epochs, self.data.countdown.is_some())?;
         count("batch_size", self.batch_size)?;
         count("micro_batch_tokens", self.micro_batch_tokens)?;
         within("summary_weight", self.summary_weight.into(), 0.0, 1e3)?;
@@ -155,7 +198,7 @@ impl DemonstrationData {
             self.countdown.is_some(),
             self.file.is_some(),
             &[("sequential", sequential), ("parallel", parallel)],
-            &[("response_field", self.response_field.is_some())],
+            &[("response_field", self.response_field.is_some()), ("levels", !self.levels.is_empty())],
         )?;
         if self.countdown.is_some() && sequential == parallel {
             return Err("data: expected exactly one of `sequential` and `parallel`".into());
@@ -169,10 +212,12 @@ impl DemonstrationData {
 }
 
 impl GrpoConfig {
-    fn check(&self, arm: &SamplingParams) -> Checked {
+    fn check(&self, arm: &Arm, of_arm: &SamplingParams) -> Checked {
+        steps_or_epochs(self.steps, self.epochs, self.data.countdown.is_some())?;
         count("prompts", self.prompts)?;
         count("num_generations", self.num_generations)?;
         count("mini_batches", self.mini_batches)?;
+        count("num_iterations", self.num_iterations)?;
         count("micro_batch_tokens", self.micro_batch_tokens)?;
         if self.num_generations < 2 {
             let got = self.num_generations;
@@ -182,8 +227,18 @@ impl GrpoConfig {
         }
         within("epsilon_low", self.epsilon_low.into(), 0.0, 1.0)?;
         within("epsilon_high", self.epsilon_high.into(), 0.0, 100.0)?;
+        within("dual_clip", self.dual_clip.unwrap_or(2.0).into(), 1.0, 1e6)?;
         within("beta", self.beta.into(), 0.0, 100.0)?;
-        let sampling = self.sampling(arm);
+        within("importance_cap", self.importance_cap.unwrap_or(1.0).into(), 1e-3, 1e6)?;
+        if self.fork && arm.structure != Some(Structure::Causal) {
+            return Err(
+                "fork: the paths of this arm are concurrent anyway; it is for structure = \"causal\"".into(),
+            );
+        }
+        if self.importance_cap.is_some() && !self.fork {
+            return Err("importance_cap: means something beside `fork` only; remove it".into());
+        }
+        let sampling = self.sampling(of_arm);
         sampling.validate().map_err(|e| e.to_string())?;
         if sampling.temperature == 0.0 {
             return Err("temperature: expected above 0 (the responses of a group must differ), got 0".into());
@@ -195,8 +250,41 @@ impl GrpoConfig {
 
 impl ProblemData {
     fn check(&self) -> Checked {
-        one_source(self.countdown.is_some(), self.file.is_some(), &[], &[("limit", self.limit.is_some())])?;
-        self.limit.map_or(Ok(()), |limit| count("data.limit", limit))
+        let given = [self.countdown.is_some(), self.file.is_some(), !self.tiers.is_empty()];
+        if given.iter().filter(|given| **given).count() != 1 {
+            return Err("data: expected exactly one of `countdown`, `file` and `tiers`".into());
+        }
+        for (key, given) in [("limit", self.limit.is_some()), ("levels", !self.levels.is_empty())] {
+            if given && self.file.is_none() {
+                return Err(format!("data.{key}: means something beside `file` only; remove it"));
+            }
+        }
+        self.limit.map_or(Ok(()), |limit| count("data.limit", limit))?;
+        for (i, tier) in self.tiers.iter().enumerate() {
+            tier.limit.map_or(Ok(()), |limit| count(&format!("data.tiers.{i}.limit"), limit))?;
+            within(&format!("data.tiers.{i}.share"), tier.share.into(), 1e-6, 1e6)?;
+        }
+        let Some(progression) = &self.progression else { return Ok(()) };
+        let tiers = self.countdown.as_ref().map_or(self.tiers.len(), |countdown| countdown.tiers.len());
+        if tiers < 2 {
+            return Err(format!(
+                "data.progression: expected at least two tiers to move through, got {tiers}"
+            ));
+        }
+        let weighted = self.countdown.as_ref().is_some_and(|countdown| countdown.weights.is_some());
+        if weighted || self.tiers.iter().any(|tier| tier.share != 1.0) {
+            let tiers = "remove the `weights` and `share` of the tiers";
+            return Err(format!("data.progression: decides by itself what each tier gives; {tiers}"));
+        }
+        progression.check().map_err(below("data.progression"))
+    }
+}
+
+impl Progression {
+    fn check(&self) -> Checked {
+        within("solve_rate", self.solve_rate, 0.0, 1.0)?;
+        within("keep", self.keep, 0.0, 0.99)?;
+        count("window", self.window)
     }
 }
 

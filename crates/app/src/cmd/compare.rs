@@ -144,6 +144,6 @@ fn row(difference: &Difference, k: usize) -> Vec<String> {
 }
 
 /// A p-value to three places; what is smaller is said to be.
-pub(super) fn p_value(p: f64) -> String {
+fn p_value(p: f64) -> String {
     if p < 0.001 { "< 0.001".into() } else { format!("{p:.3}") }
 }

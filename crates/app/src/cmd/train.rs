@@ -1,5 +1,7 @@
 //! `train`: runs a recipe.
 
+mod dry_run;
+
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
@@ -32,7 +34,8 @@ use crate::table::aligned;
     parallel-r1 train\n  \
     parallel-r1 train --set seed=2 --set arms.0.stages.0.sft.steps=100 --out runs/two\n  \
     parallel-r1 train --resume --out runs/two\n  \
-    parallel-r1 train recipes/gsm8k/smollm2.toml")]
+    parallel-r1 train recipes/gsm8k/smollm2.toml\n  \
+    parallel-r1 train recipes/paper/seen.toml --dry-run")]
 pub(crate) struct Args {
     /// A TOML file, or a built-in recipe: countdown, countdown/smoke, countdown/base [default: countdown]
     recipe: Option<String>,
@@ -57,6 +60,9 @@ pub(crate) struct Args {
     /// Print the recipe as it would run, and stop
     #[arg(long)]
     show: bool,
+    /// Check the recipe, print its stages with the steps, tokens, memory and time that they take, and stop
+    #[arg(long)]
+    dry_run: bool,
 }
 
 impl Args {
@@ -75,6 +81,9 @@ impl Args {
         let text = toml::to_string(&recipe)?;
         if self.show {
             return Ok(write!(stdout(), "{text}")?);
+        }
+        if self.dry_run {
+            return dry_run::dry_run(&source.name, &recipe, self.json);
         }
         if let Some(file) = kept.filter(|file| std::fs::read_to_string(file).is_ok_and(|old| old != text)) {
             eprintln!(

@@ -38,7 +38,7 @@ pub(super) struct Stage {
 }
 
 /// An arm as far as it has come.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Arm {
     /// Its name.
     pub(super) name: String,
@@ -48,6 +48,9 @@ pub(super) struct Arm {
     pub(super) stages: Vec<Stage>,
     /// All numbers by name.
     pub(super) series: BTreeMap<String, Series>,
+    /// The entropy in reinforcement learning alone: that of demonstrations is another thing.
+    #[serde(skip)]
+    pub(super) policy_entropy: Series,
     /// Values that were no finite numbers.
     pub(super) not_finite: usize,
 }
@@ -56,8 +59,7 @@ pub(super) struct Arm {
 pub(super) fn record(arms: &mut Vec<Arm>, line: &str) -> bool {
     let Ok(Record { arm, stage, step, values }) = serde_json::from_str::<Record>(line) else { return false };
     let at = arms.iter().position(|known| known.name == arm).unwrap_or_else(|| {
-        let series = BTreeMap::new();
-        arms.push(Arm { name: arm, structure: None, stages: vec![], series, not_finite: 0 });
+        arms.push(Arm { name: arm, ..Arm::default() });
         arms.len() - 1
     });
     let arm = &mut arms[at];
@@ -65,6 +67,9 @@ pub(super) fn record(arms: &mut Vec<Arm>, line: &str) -> bool {
     let number = |name: &str| values.get(name).and_then(Value::as_f64);
     if let Some((tokens, seconds)) = number("sampled_tokens").zip(number("seconds_rollout")) {
         arm.series.entry("sampled_tokens_per_second".into()).or_default().push(step, tokens / seconds);
+    }
+    if let Some(entropy) = number("entropy").filter(|_| values.contains_key("reward")) {
+        arm.policy_entropy.push(step, entropy);
     }
     for (name, value) in values {
         arm.not_finite += usize::from(value.is_null());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use parallel_r1::eval::Evaluation;
 use parallel_r1::train::curriculum::{Summary, column_name};
-use parallel_r1::train::recipe::Recipe;
+use parallel_r1::train::recipe::{self, Recipe};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -35,7 +35,7 @@ pub(crate) struct Run {
 #[derive(Serialize)]
 pub(super) struct RunData {
     pub(super) name: String,
-    folder: String,
+    pub(super) folder: String,
     /// Whether the run has come to its end.
     pub(super) finished: bool,
     seconds: Option<f64>,
@@ -53,7 +53,7 @@ pub(super) struct RunData {
 }
 
 /// An evaluation.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub(super) struct Column {
     /// What the run calls it.
     pub(super) name: String,
@@ -162,43 +162,36 @@ impl Run {
         recipe: Option<&Recipe>,
         notes: &mut Vec<String>,
     ) -> anyhow::Result<Vec<Column>> {
-        let mut known = vec![("base".to_owned(), None)];
-        for (index, arm) in recipe.iter().flat_map(|recipe| recipe.arms.iter().enumerate()) {
-            let at = |stage: usize| {
-                (column_name(index, arm, stage), Some((arm.name.clone(), arm.stages[stage].name.clone())))
-            };
-            known.extend((0..arm.stages.len()).map(at));
-        }
-        let mut others: Vec<(String, _)> = Vec::new();
-        for entry in std::fs::read_dir(self.folder.join("evaluations")).into_iter().flatten().flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let Some(name) = name.strip_suffix(".json") else { continue };
-            if known.iter().all(|(column, _)| column != name) {
-                others.push((name.to_owned(), None));
-            }
-        }
-        others.sort();
         let mut columns = Vec::new();
-        for (name, place) in known.into_iter().chain(others) {
-            let Some(full): Option<BTreeMap<String, Evaluation>> =
-                self.json(&format!("evaluations/{name}.json"), notes)?
-            else {
-                continue;
-            };
-            let step = place.as_ref().and_then(|(arm, stage)| {
-                arms.iter().find(|known| known.name == *arm)?.stages.iter().find(|known| known.name == *stage)
-            });
+        let mut known = places(recipe);
+        let others =
+            self.evaluations().into_iter().filter(|name| known.iter().all(|place| place.name != *name));
+        let others: Vec<Place> = others.map(|name| Place { name, stage: None }).collect();
+        known.extend(others);
+        for Place { name, stage } in known {
+            let file = format!("evaluations/{name}.json");
+            let Some(full) = self.json::<BTreeMap<String, Evaluation>>(&file, notes)? else { continue };
             let without_rows =
                 |(tier, e): (&String, &Evaluation)| (tier.clone(), Evaluation { rows: vec![], ..e.clone() });
             columns.push(Column {
-                step: step.map_or(0, |stage| stage.to),
-                arm: place.map(|(arm, _)| arm),
+                step: stage.as_ref().map_or(0, |(arm, stage)| steps_after(arms, arm, stage)),
+                arm: stage.map(|(arm, _)| arm),
                 tiers: full.iter().map(without_rows).collect(),
                 full,
                 name,
             });
         }
         Ok(columns)
+    }
+
+    /// The names of the evaluations that are there, in the order of letters.
+    fn evaluations(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.folder.join("evaluations")).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut names: Vec<String> =
+            names.filter_map(|name| Some(name.strip_suffix(".json")?.to_owned())).collect();
+        names.sort();
+        names
     }
 
     /// A file's text; `None` if there is no such file.
@@ -223,6 +216,32 @@ impl Run {
             .map_err(|error| notes.push(format!("{name} can't be read: {error}")))
             .ok())
     }
+}
+
+/// An evaluation by its name, and the arm and the stage that it comes after, if any.
+struct Place {
+    name: String,
+    stage: Option<(String, String)>,
+}
+
+/// The evaluations of a recipe, in its order.
+fn places(recipe: Option<&Recipe>) -> Vec<Place> {
+    let mut places = vec![Place { name: "base".into(), stage: None }];
+    for (index, arm) in recipe.iter().flat_map(|recipe| recipe.arms.iter().enumerate()) {
+        let place = |(number, stage): (usize, &recipe::Stage)| Place {
+            name: column_name(index, arm, number),
+            stage: Some((arm.name.clone(), stage.name.clone())),
+        };
+        places.extend(arm.stages.iter().enumerate().map(place));
+    }
+    places
+}
+
+/// Steps that an arm had done after a stage.
+fn steps_after(arms: &[Arm], arm: &str, stage: &str) -> usize {
+    let arm = arms.iter().find(|known| known.name == arm);
+    let stage = arm.and_then(|arm| arm.stages.iter().find(|known| known.name == stage));
+    stage.map_or(0, |stage| stage.to)
 }
 
 /// Adds to the arms what the recipe says of them.

@@ -130,17 +130,26 @@ fn against(before_name: &str, before: &Column, after_name: &str, after: &Column)
         (0, _) => (Tone::Worse, format!("worse on {worse} of {all} tiers")),
         _ => (Tone::Level, format!("better on {better}, worse on {worse} of {all} tiers")),
     };
-    let paired = tiers.iter().all(|tier| tier.p_value.is_some());
-    let detail = match paired {
-        true => "",
-        false => "without results by problem, clear is only where the intervals do not overlap",
+    let mut detail = costs(before, after);
+    if tiers.iter().any(|tier| tier.p_value.is_none()) {
+        detail += "; without results by problem, clear is only where the intervals do not overlap";
+    }
+    let title = format!("{after_name} against {before_name}: {said}");
+    Some(Verdict { tone, title, detail, tiers })
+}
+
+/// What an answer takes, on the mean of the tiers that both have.
+fn costs(before: &Column, after: &Column) -> String {
+    let shared = |column: &Column, other: &Column, tokens: fn(&Evaluation) -> f64| {
+        let known = column.full.iter().filter(|(tier, _)| other.full.contains_key(*tier));
+        let all: Vec<f64> = known.map(|(_, evaluation)| tokens(evaluation)).collect();
+        all.iter().sum::<f64>() / all.len().max(1) as f64
     };
-    Some(Verdict {
-        tone,
-        title: format!("{after_name} against {before_name}: {said}"),
-        detail: detail.into(),
-        tiers,
-    })
+    let both = |tokens: fn(&Evaluation) -> f64| {
+        format!("{:.0} → {:.0}", shared(before, after, tokens), shared(after, before, tokens))
+    };
+    let (all, chain) = (both(|e| e.means.total_tokens), both(|e| e.means.critical_path_tokens));
+    format!("tokens an answer {all}, on its critical path {chain}")
 }
 
 fn tier_verdict(tier: &str, before: &Evaluation, after: &Evaluation) -> TierVerdict {
@@ -208,7 +217,9 @@ fn soundness(run: &RunData, arm: &Arm, several: bool) -> Vec<Verdict> {
             detail,
         );
     }
-    if let Some((first, last)) = ends("entropy").filter(|(first, last)| *last < ENTROPY_KEPT * first) {
+    if let Some((first, last)) =
+        arm.policy_entropy.ends().filter(|(first, last)| *last < ENTROPY_KEPT * first)
+    {
         let detail =
             format!("from {first:.3} to {last:.3} nats: samples of one problem hardly differ any more");
         say(Tone::Warning, "entropy has collapsed".into(), detail);
@@ -265,4 +276,61 @@ fn bottleneck(name: &str, column: &Column) -> Option<Verdict> {
 
 fn percent(share: f64) -> String {
     crate::table::percent(share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An evaluation as older runs have it, without results by problem.
+    fn evaluation(mean: f64, some: f64, given: f64) -> Evaluation {
+        let value = serde_json::json!({"problems": 20, "skipped": 0, "samples": 4, "mean_at_k": mean, "pass_at_k": 1.0,
+            "maj_at_k": 0.0, "interval": {"low": mean - 0.1, "high": mean + 0.1}, "some_path_right": some,
+            "answer_right_given_path": given, "total_tokens": 100.0 * mean, "critical_path_tokens": 50.0});
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn column(name: &str, tiers: &[(&str, Evaluation)]) -> Column {
+        let full = tiers.iter().map(|(tier, evaluation)| ((*tier).to_owned(), evaluation.clone())).collect();
+        Column { name: name.into(), full, ..Column::default() }
+    }
+
+    #[test]
+    fn without_results_by_problem_the_intervals_decide() {
+        let tone = |before, after| {
+            tier_verdict("3", &evaluation(before, 0.5, 0.5), &evaluation(after, 0.5, 0.5)).tone
+        };
+        assert_eq!(
+            (tone(0.2, 0.5), tone(0.5, 0.2), tone(0.4, 0.5)),
+            (Tone::Better, Tone::Worse, Tone::Level)
+        );
+    }
+
+    #[test]
+    fn a_verdict_counts_the_tiers_that_both_have_and_says_what_it_cost() {
+        let tier = |mean| evaluation(mean, 0.5, 0.5);
+        let base = column("base", &[("3", tier(0.2)), ("4", tier(0.2)), ("5", tier(0.9))]);
+        let better = column("rl", &[("3", tier(0.6)), ("4", tier(0.2))]);
+        let verdict = against("base", &base, "rl", &better).unwrap();
+        assert_eq!((verdict.tone, verdict.tiers.len()), (Tone::Better, 2));
+        assert_eq!(verdict.title, "rl against base: better on 1 of 2 tiers");
+        assert!(
+            verdict.detail.starts_with("tokens an answer 20 → 40, on its critical path 50 → 50; without")
+        );
+        let mixed = column("rl", &[("3", tier(0.6)), ("4", tier(0.0))]);
+        let swapped = column("rl", &[("3", tier(0.2)), ("4", tier(0.6))]);
+        let verdict = against("a", &mixed, "b", &swapped).unwrap();
+        assert_eq!(verdict.title, "b against a: better on 1, worse on 1 of 2 tiers");
+        assert!(against("a", &column("a", &[]), "b", &base).is_none());
+    }
+
+    #[test]
+    fn losses_are_found_where_they_are() {
+        let said = |some, given| {
+            bottleneck("a", &column("rl", &[("3", evaluation(0.5, some, given))])).unwrap().title
+        };
+        assert_eq!(said(0.4, 0.9), "a: most losses are in the paths (exploration)");
+        assert_eq!(said(0.9, 0.5), "a: most losses are in the summary (consolidation)");
+        assert!(bottleneck("a", &column("rl", &[])).is_none());
+    }
 }

@@ -43,6 +43,11 @@ fn metrics() -> String {
     }
     line(serde_json::json!({"arm": "sequential", "stage": "easy", "step": 1, "loss": null, "reward": -1.0,
         "truncated": 0.5, "log_prob_gap_max": 0.5}));
+    for entropy in [1.0, 0.01] {
+        line(
+            serde_json::json!({"arm": "calm", "stage": "easy", "step": 1, "reward": 1.0, "entropy": entropy}),
+        );
+    }
     lines
 }
 
@@ -82,9 +87,12 @@ fn a_report_is_one_file_without_markup_of_the_model() {
         "parallel_rl against sequential_rl: better on 1 of 1 tiers",
         "sequential_rl against base: no clear difference",
         "sequential: sampler and trainer disagree",
+        "calm: entropy has collapsed",
     ] {
         assert!(page.contains(verdict), "{verdict}");
     }
+    // Its entropy fell from that of the demonstrations, which says nothing.
+    assert!(!page.contains("parallel: entropy has collapsed"));
     for outside in ["http://", "https://", "src=\"", "@import", "url("] {
         let own = "http://www.w3.org/2000/svg"; // a name, nothing that is loaded
         assert!(!page.replace(own, "").contains(outside), "{outside}");
@@ -116,6 +124,19 @@ fn what_is_no_run_is_named() {
     }
 }
 
+#[test]
+fn runs_of_the_same_name_are_told_apart_by_their_folders() {
+    let ((_one, first), (_two, second)) = (run("run"), run("run"));
+    let out = first.join("both.html");
+    command(&["report"]).arg(&first).arg(&second).arg("--out").arg(&out).assert().success();
+    let page = std::fs::read_to_string(&out).unwrap();
+    assert!(page.contains(&format!(
+        "{} / parallel_rl against {} / base",
+        second.display(),
+        second.display()
+    )));
+}
+
 /// What a reader does, and what is then on the page: written into attributes, which the browser prints.
 const READER: &str = r#"<script>{
 const said = document.documentElement.dataset;
@@ -142,6 +163,20 @@ said.help = String(document.getElementById('help').open);
 said.images = document.images.length;
 said.fits = String(document.documentElement.scrollWidth <= innerWidth);
 said.unnamed = [...document.querySelectorAll('select, input')].filter((one) => !one.labels.length).length;
+document.getElementById('help').close();
+const pick = (id, value) => {
+  document.getElementById(id).value = value;
+  document.getElementById(id).dispatchEvent(new Event('change'));
+};
+pick('figure', 'total_tokens');
+said.figure = document.querySelector('#results .quiet').textContent;
+pick('filter-verdict', 'wrong');
+said.wrong = document.querySelectorAll('#trace-list button').length;
+said.focus = document.activeElement.id;
+const lines = () => document.querySelectorAll('#metric-loss path').length;
+const all = lines();
+document.getElementById('training-arm-0').click();
+said.hidden = String(lines() < all && lines() > 0);
 }</script></body>"#;
 
 /// Catches what a script throws before any script runs.
@@ -226,6 +261,10 @@ fn a_person_can_read_the_page() {
     assert!(said("trace").contains("Path 1 ✗ not right") && said("trace").contains("Path 2 ✓ right"));
     assert!(said("next").contains("onerror=") && said("back") == "true");
     assert_eq!(said("images"), "0");
+    assert!(said("figure").starts_with("tokens. "), "{}", said("figure"));
+    for (what, expected) in [("wrong", "4"), ("focus", "filter-verdict"), ("hidden", "true")] {
+        assert_eq!(said(what), expected, "{what}");
+    }
     for (what, expected) in [("turned", "true"), ("help", "true"), ("fits", "true"), ("unnamed", "0")] {
         assert_eq!(said(what), expected, "{what}");
     }

@@ -1,0 +1,52 @@
+//! Whether difficulty rises too fast from stage to stage.
+
+use super::super::Stage;
+use super::Found;
+use crate::data::countdown::Tier;
+
+const JUMP: &str = "a jump of more than one tier of difficulty: where nearly all responses are wrong, groups teach \
+    nothing; put the tier between in";
+
+/// The hardest tier that an arm has met so far.
+#[derive(Default)]
+pub(super) struct Reached {
+    countdown: Option<usize>,
+    level: Option<usize>,
+}
+
+impl Reached {
+    /// Takes in the tiers of a stage.
+    pub(super) fn step(&mut self, stage: &Stage, found: &mut Found) {
+        let countdown = stage.sft.as_ref().and_then(|sft| sft.data.countdown.as_ref());
+        let countdown = countdown.or(stage.grpo.as_ref().and_then(|grpo| grpo.data.countdown.as_ref()));
+        let tiers = countdown.iter().flat_map(|source| &source.tiers);
+        let ranks = tiers.filter_map(|tier| Tier::ALL.iter().position(|other| other == tier)).collect();
+        let climbs = stage.grpo.as_ref().is_some_and(|grpo| grpo.data.progression.is_some());
+        visit(&mut self.countdown, ranks, climbs, found);
+        // Levels are compared where they are numbers, as in MATH.
+        let shown = stage.sft.iter().flat_map(|sft| &sft.data.levels);
+        let asked = stage.grpo.iter().flat_map(|grpo| {
+            grpo.data.levels.iter().chain(grpo.data.tiers.iter().flat_map(|tier| &tier.levels))
+        });
+        visit(
+            &mut self.level,
+            shown.chain(asked).filter_map(|level| level.parse().ok()).collect(),
+            climbs,
+            found,
+        );
+    }
+}
+
+/// Warns where a stage's tiers lie more than one above what was reached; those of a progression come one by one.
+fn visit(reached: &mut Option<usize>, mut ranks: Vec<usize>, climbs: bool, found: &mut Found) {
+    ranks.sort_unstable();
+    let steps = if climbs { ranks } else { ranks.pop().into_iter().collect() };
+    let mut jumps = 0;
+    for rank in steps {
+        jumps += usize::from(reached.is_some_and(|before| rank > before + 1));
+        *reached = Some(reached.map_or(rank, |before| before.max(rank)));
+    }
+    if jumps > 0 {
+        found.add("data", JUMP);
+    }
+}
