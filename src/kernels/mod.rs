@@ -18,6 +18,7 @@ pub(crate) mod log_prob;
 mod low_rank;
 mod packed;
 mod paged;
+mod prefetch;
 mod quantised;
 pub(crate) mod rms_norm;
 pub(crate) mod rope;

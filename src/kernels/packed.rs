@@ -1,15 +1,18 @@
 //! A weight matrix laid out for products with few or many rows: packed once, used in every pass of the engine.
 //!
 //! Its rows (the columns of the result) stand in panels of 32, element k of all of them side by side. A pass over a panel
-//! reads memory in order, whatever the number of rows of x, and each weight once for every dozen of them.
+//! reads memory in order, ahead of its use, whatever the number of rows of x, and each weight once for every dozen of them.
 //!
 //! Every element of the result is one chain of fused multiply-adds in the order of k, so it depends neither on the
 //! other rows nor on how the work is split.
+
+use std::ops::Range;
 
 use candle_core::{Result, Tensor};
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
+use super::prefetch::fetch_far;
 use super::{SharedMut, Threads, wide, with_data};
 
 /// Columns of the result that are packed side by side.
@@ -98,7 +101,7 @@ impl Packed {
         );
         let place = SharedMut::new(out.data);
         let panels = n.div_ceil(PANEL);
-        let strip = |panels: std::ops::Range<usize>| {
+        let strip = |panels: Range<usize>| {
             let strip = Strip { matrix: self, panels, x, out: place, stride: out.stride, add: out.add };
             pulp::Arch::new().dispatch(strip);
         };
@@ -126,7 +129,7 @@ fn pack(panel: &mut [f32], rows: &[f32], k: usize) {
 /// The columns of some panels.
 struct Strip<'a> {
     matrix: &'a Packed,
-    panels: std::ops::Range<usize>,
+    panels: Range<usize>,
     x: Input<'a>,
     out: SharedMut,
     stride: usize,
@@ -139,17 +142,22 @@ impl WithSimd for Strip<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let (rows, most) = (self.x.rows, tile_rows(S::F32_LANES));
-        let chunk = (CHUNK / self.matrix.k).next_multiple_of(most);
+        let chunk = (CHUNK / self.matrix.k).max(1).next_multiple_of(most);
         for start in (0..rows).step_by(chunk) {
             let rows = chunk.min(rows - start);
             let tiles = rows.div_ceil(most);
             for panel in self.panels.clone() {
                 let end = self.matrix.n.min((panel + 1) * PANEL);
+                let (here, next) = (self.panel(panel), self.panel((panel + 1).min(self.panels.end - 1)));
                 for column in (panel * PANEL..end).step_by(2 * S::F32_LANES) {
                     for t in 0..tiles {
                         // Tiles of nearly equal height.
                         let (first, end) = (t * rows / tiles, (t + 1) * rows / tiles);
-                        self.tile_of(simd, start + first, end - first, column);
+                        // The first two tiles fetch the two lines of every step of the next panel.
+                        let line =
+                            |wanted: bool, line: &[f32]| if wanted { line.as_ptr() } else { here.as_ptr() };
+                        let ahead = [line(t == 0, next), line(t == 1 || tiles == 1, &next[PANEL / 2..])];
+                        self.tile_of(simd, start + first..start + end, column, ahead);
                     }
                 }
             }
@@ -158,37 +166,47 @@ impl WithSimd for Strip<'_> {
 }
 
 impl Strip<'_> {
+    /// The weights of a panel.
     #[inline(always)]
-    fn tile_of<S: Simd>(&self, simd: S, first: usize, rows: usize, column: usize) {
-        match rows {
-            12 => self.tile::<S, 12>(simd, first, column),
-            11 => self.tile::<S, 11>(simd, first, column),
-            10 => self.tile::<S, 10>(simd, first, column),
-            9 => self.tile::<S, 9>(simd, first, column),
-            8 => self.tile::<S, 8>(simd, first, column),
-            7 => self.tile::<S, 7>(simd, first, column),
-            6 => self.tile::<S, 6>(simd, first, column),
-            5 => self.tile::<S, 5>(simd, first, column),
-            4 => self.tile::<S, 4>(simd, first, column),
-            3 => self.tile::<S, 3>(simd, first, column),
-            2 => self.tile::<S, 2>(simd, first, column),
-            _ => self.tile::<S, 1>(simd, first, column),
+    fn panel(&self, panel: usize) -> &[f32] {
+        let size = PANEL * self.matrix.k;
+        &self.matrix.data[panel * size..(panel + 1) * size]
+    }
+
+    #[inline(always)]
+    fn tile_of<S: Simd>(&self, simd: S, rows: Range<usize>, column: usize, ahead: [*const f32; 2]) {
+        let first = rows.start;
+        match rows.len() {
+            12 => self.tile::<S, 12>(simd, first, column, ahead),
+            11 => self.tile::<S, 11>(simd, first, column, ahead),
+            10 => self.tile::<S, 10>(simd, first, column, ahead),
+            9 => self.tile::<S, 9>(simd, first, column, ahead),
+            8 => self.tile::<S, 8>(simd, first, column, ahead),
+            7 => self.tile::<S, 7>(simd, first, column, ahead),
+            6 => self.tile::<S, 6>(simd, first, column, ahead),
+            5 => self.tile::<S, 5>(simd, first, column, ahead),
+            4 => self.tile::<S, 4>(simd, first, column, ahead),
+            3 => self.tile::<S, 3>(simd, first, column, ahead),
+            2 => self.tile::<S, 2>(simd, first, column, ahead),
+            _ => self.tile::<S, 1>(simd, first, column, ahead),
         }
     }
 
-    /// `M` rows from `first` on, two vectors of columns from `column` on.
+    /// `M` rows from `first` on, two vectors of columns from `column` on. Meanwhile a line of memory behind each place of
+    /// `ahead` is fetched per step.
     #[inline(always)]
     #[allow(unsafe_code)]
-    fn tile<S: Simd, const M: usize>(&self, simd: S, first: usize, column: usize) {
-        let Packed { data, n, k } = self.matrix;
-        let panel = &data[column / PANEL * PANEL * k..][..PANEL * k];
+    fn tile<S: Simd, const M: usize>(&self, simd: S, first: usize, column: usize, ahead: [*const f32; 2]) {
+        let (n, k, panel) = (self.matrix.n, self.matrix.k, self.panel(column / PANEL));
         let mut sums = [[simd.splat_f32s(0.0); 2]; M];
         // SAFETY: `column` stands at a multiple of two vectors within its panel of k times PANEL weights, and PANEL is a
         // multiple of two vectors; `product` checked that all rows of x hold k elements.
         unsafe {
             let x = self.x.data.as_ptr().add(first * self.x.stride);
             let w = panel.as_ptr().add(column % PANEL);
-            for i in 0..*k {
+            for i in 0..k {
+                fetch_far(ahead[0].wrapping_add(i * PANEL));
+                fetch_far(ahead[1].wrapping_add(i * PANEL));
                 let vector =
                     |v: usize| w.add(i * PANEL + v * S::F32_LANES).cast::<S::f32s>().read_unaligned();
                 let w = [vector(0), vector(1)];

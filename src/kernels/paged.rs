@@ -13,6 +13,7 @@ use candle_core::Result;
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
+use super::prefetch::fetch_near;
 use super::{SharedMut, exp};
 use crate::layout::QueryBlock;
 
@@ -325,7 +326,7 @@ impl Row<'_> {
                         let key = keys[p].add(i * PAGE + v * S::F32_LANES).cast::<S::f32s>().read_unaligned();
                         sums[p][v] = simd.mul_add_f32s(q, key, sums[p][v]);
                     }
-                    fetch(ahead[p], i * PAGE);
+                    fetch_near(ahead[p].wrapping_add(i * PAGE));
                 }
             }
             let scale = simd.splat_f32s(1.0 / (cache.width as f32).sqrt());
@@ -367,15 +368,15 @@ impl Row<'_> {
                         }
                     }
                     for v in (0..V * S::F32_LANES).step_by(LANES) {
-                        fetch(ahead, (j + c) * padded + column + v);
+                        fetch_near(ahead.wrapping_add((j + c) * padded + column + v));
                     }
                 }
             }
         }
         for v in 0..V {
             let mut total = sums[0][v];
-            for sums in &sums[1..] {
-                total = simd.add_f32s(total, sums[v]);
+            for chain in &sums[1..] {
+                total = simd.add_f32s(total, chain[v]);
             }
             // SAFETY: the columns lie within the sums, as was checked.
             unsafe {
@@ -395,20 +396,6 @@ impl Row<'_> {
             self.cache.data.as_ptr().wrapping_add(self.cache.part(page, head) + offset)
         })
     }
-}
-
-/// Asks for the memory at `place`, `offset` elements on; a hint without effect on the program.
-#[inline(always)]
-#[allow(unsafe_code)]
-fn fetch(place: *const f32, offset: usize) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint may name any address.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(place.wrapping_add(offset).cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (place, offset);
 }
 
 #[cfg(test)]
