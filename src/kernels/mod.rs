@@ -14,6 +14,7 @@ mod dot;
 mod exp;
 mod gemm;
 mod linear;
+mod lines;
 pub(crate) mod log_prob;
 mod low_rank;
 mod packed;

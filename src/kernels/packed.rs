@@ -12,6 +12,7 @@ use candle_core::{Result, Tensor};
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
+use super::lines::Lines;
 use super::prefetch::fetch_far;
 use super::{SharedMut, Threads, wide, with_data};
 
@@ -30,7 +31,7 @@ const PARALLEL: usize = 1 << 19;
 /// Weights `[n, k]`, packed.
 pub struct Packed {
     /// `[panel][k][PANEL]`; columns beyond n are zero.
-    data: Vec<f32>,
+    data: Lines,
     n: usize,
     k: usize,
 }
@@ -69,7 +70,7 @@ impl Packed {
             return Self::new(&[&Tensor::cat(weights, 0)?]);
         }
         let n: usize = dims.iter().map(|(n, _)| n).sum();
-        let mut data = vec![0f32; n.next_multiple_of(PANEL) * k];
+        let mut data = Lines::zeros(n.next_multiple_of(PANEL) * k);
         let mut rest = &mut data[..];
         for (weight, (n, _)) in weights.iter().zip(dims) {
             let (panels, others) = rest.split_at_mut(n.next_multiple_of(PANEL) * k);

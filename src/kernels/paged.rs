@@ -13,6 +13,7 @@ use candle_core::Result;
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
+use super::lines::{LINE_ELEMENTS, Lines};
 use super::prefetch::fetch_near;
 use super::{SharedMut, exp};
 use crate::layout::QueryBlock;
@@ -25,7 +26,10 @@ const LANES: usize = 16;
 /// The keys and values of one layer.
 pub struct Pages {
     /// `[pages][kv_heads]`, each the keys `[head_dim][PAGE]` and the values `[PAGE][padded]` of one page.
-    data: Vec<f32>,
+    data: Lines,
+    /// Elements of one head in one page: keys, values and a line more, without which the pages of a row would share a few
+    /// sets of the first cache.
+    head: usize,
     slots: usize,
     kv_heads: usize,
     width: usize,
@@ -137,17 +141,13 @@ impl Pages {
     /// Room for `slots` tokens, rounded up to whole pages.
     pub fn new(slots: usize, kv_heads: usize, width: usize) -> Self {
         let (slots, padded) = (slots.next_multiple_of(PAGE), width.next_multiple_of(LANES));
-        Self { data: vec![0.0; slots * kv_heads * (width + padded)], slots, kv_heads, width, padded }
+        let head = PAGE * (width + padded) + LINE_ELEMENTS;
+        Self { data: Lines::zeros(slots / PAGE * kv_heads * head), head, slots, kv_heads, width, padded }
     }
 
     /// How many tokens there is room for.
     pub fn slots(&self) -> usize {
         self.slots
-    }
-
-    /// Elements of one head in one page.
-    fn head_size(&self) -> usize {
-        PAGE * (self.width + self.padded)
     }
 
     /// Writes keys and values to the slots of their rows, one part a thread.
@@ -193,7 +193,7 @@ impl Pages {
         let (width, place) = (self.width, slot % PAGE);
         let heads = keys.chunks_exact(width).zip(values.chunks_exact(width)).take(self.kv_heads);
         for (head, (key, value)) in heads.enumerate() {
-            let start = (slot / PAGE * self.kv_heads + head) * self.head_size();
+            let start = (slot / PAGE * self.kv_heads + head) * self.head;
             for (i, &x) in key.iter().enumerate() {
                 // SAFETY: the caller's promise.
                 unsafe { *data.at(start + i * PAGE + place) = x };
@@ -232,7 +232,7 @@ impl Pages {
     /// Where a head's part of a page begins.
     #[inline(always)]
     fn part(&self, page: usize, head: usize) -> usize {
-        (page * self.kv_heads + head) * self.head_size()
+        (page * self.kv_heads + head) * self.head
     }
 }
 
