@@ -14,7 +14,7 @@ pub struct CachedDecoder<'a> {
 }
 
 enum Cache {
-    Plain(Inference),
+    Plain(Box<Inference>),
     /// For what [`Inference`] doesn't do: rounded weights, other devices, very large plain weights.
     Tensors(KvCache),
 }
@@ -37,8 +37,12 @@ impl<'a> CachedDecoder<'a> {
                     visibility: &rows.visibility,
                     wanted: &rows.wanted,
                 };
-                // Within the pool, whose threads then meet without waking this one in between.
-                rayon::scope(|_| inference.pass(inputs, take))
+                if inference.is_parallel(rows.len()) {
+                    // Within the pool, whose threads then meet without waking this one in between.
+                    rayon::scope(|_| inference.pass(inputs, take))
+                } else {
+                    inference.pass(inputs, take)
+                }
             }
         }
     }
@@ -53,6 +57,13 @@ impl LanguageModel for CachedDecoder<'_> {
         self.decoder.config().position_limit()
     }
 
+    fn best_batch(&self, tokens: usize) -> usize {
+        match &self.cache {
+            Some(Cache::Plain(inference)) => inference.best_batch(tokens),
+            _ => usize::MAX,
+        }
+    }
+
     fn reserve(&mut self, slots: usize) -> std::result::Result<(), ModelError> {
         if self.cache.is_some() && slots <= self.slots {
             return Ok(());
@@ -60,7 +71,7 @@ impl LanguageModel for CachedDecoder<'_> {
         self.slots = slots;
         let inference = match self.cache.take() {
             Some(Cache::Plain(inference)) => Some(inference),
-            _ => Inference::new(self.decoder)?,
+            _ => Inference::new(self.decoder)?.map(Box::new),
         };
         self.cache = Some(match inference {
             Some(mut inference) => {

@@ -50,8 +50,9 @@ use crate::layout::{Layout, Role, SegmentId, Structure};
 use crate::prompt::tags::{AllowedSet, Control, Controls, Grammar, Tag};
 
 /// Prompt rows of one pass: enough to keep the products efficient, few enough that live branches
-/// don't wait long.
+/// don't wait long; more where no branch waits.
 const PROMPT_ROWS: usize = 512;
+const FIRST_PROMPT_ROWS: usize = 2048;
 
 /// Logits that are worth a thread of their own to draw from.
 const LOGITS_A_THREAD: usize = 1 << 15;
@@ -216,7 +217,8 @@ impl<'e, M: LanguageModel> Run<'e, M> {
                 self.head += 1;
                 continue;
             }
-            if self.live.len() + self.admitted.len() >= self.options.max_batch {
+            let room = self.options.max_batch.min(self.best_batch());
+            if self.live.len() + self.admitted.len() >= room {
                 return;
             }
             let group = &mut self.groups[self.head];
@@ -239,6 +241,14 @@ impl<'e, M: LanguageModel> Run<'e, M> {
         }
     }
 
+    /// How many branches like those of the next group are best run side by side: on average a branch is
+    /// half as long as it may get, and shares its prompt with the group.
+    fn best_batch(&self) -> usize {
+        let Request { prompt, samples, .. } = self.groups[self.head].request;
+        let prompt = prompt.len() / (*samples).clamp(1, self.options.max_batch);
+        self.model.best_batch(prompt + self.params.max_response_tokens / 2)
+    }
+
     /// Makes the rows of the next pass: first the live branches, each with a row to sample from,
     /// then prompts.
     fn feed(&mut self) {
@@ -247,7 +257,7 @@ impl<'e, M: LanguageModel> Run<'e, M> {
             self.rows.want_last();
             self.stats.branch_steps += 1;
         }
-        let mut room = PROMPT_ROWS;
+        let mut room = if self.live.is_empty() { FIRST_PROMPT_ROWS } else { PROMPT_ROWS };
         while let Some(&group) = self.reading.front()
             && room > 0
         {

@@ -19,6 +19,11 @@ pub trait LanguageModel {
     /// The position limit: no token may stand at or beyond it.
     fn max_positions(&self) -> usize;
 
+    /// How many branches of `tokens` tokens are worth running side by side. More would be correct, but slower.
+    fn best_batch(&self, _tokens: usize) -> usize {
+        usize::MAX
+    }
+
     /// Makes sure that there are slots `0..slots`. What they held may be lost.
     fn reserve(&mut self, slots: usize) -> Result<(), ModelError>;
 

@@ -1,28 +1,37 @@
 //! A weight matrix laid out for products with few or many rows: packed once, used in every pass of the engine.
 //!
 //! Its rows (the columns of the result) stand in panels of 32, element k of all of them side by side. A pass over a panel
-//! reads memory in order, whatever the number of rows of x, and each weight once for every eight of them.
+//! reads memory in order, ahead of its use, whatever the number of rows of x, and each weight once for every dozen of them.
 //!
 //! Every element of the result is one chain of fused multiply-adds in the order of k, so it depends neither on the
 //! other rows nor on how the work is split.
+
+use std::ops::Range;
 
 use candle_core::{Result, Tensor};
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
+use super::lines::Lines;
+use super::prefetch::fetch_far;
 use super::{SharedMut, Threads, wide, with_data};
 
 /// Columns of the result that are packed side by side.
 const PANEL: usize = 32;
-/// Rows of x that a tile takes: with two vectors each that is sixteen sums in registers.
-const TILE: usize = 8;
+/// Rows of x that a tile takes at most: with two vectors each that is as many sums as registers hold.
+const fn tile_rows(lanes: usize) -> usize {
+    // AVX2 has sixteen registers, AVX-512 and NEON have thirty-two.
+    if lanes == 8 { 6 } else { 12 }
+}
+/// Elements of x that stay in the second-level cache while panels pass by.
+const CHUNK: usize = 1 << 16;
 /// Below this many multiply-adds a product runs on one thread, since waking another costs more.
 const PARALLEL: usize = 1 << 19;
 
 /// Weights `[n, k]`, packed.
 pub struct Packed {
     /// `[panel][k][PANEL]`; columns beyond n are zero.
-    data: Vec<f32>,
+    data: Lines,
     n: usize,
     k: usize,
 }
@@ -51,21 +60,27 @@ pub struct Output<'a> {
 impl Packed {
     /// Packs `weights [n_i, k]`, one below the other.
     pub fn new(weights: &[&Tensor]) -> Result<Self> {
-        let stacked = match weights {
-            [one] => (*one).clone(),
-            several => Tensor::cat(several, 0)?,
-        };
-        let (n, k) = stacked.dims2()?;
-        let mut data = vec![0f32; n.next_multiple_of(PANEL) * k];
-        with_data(&wide(&stacked)?, |weights| {
-            let rows = weights.par_chunks(PANEL * k);
-            data.par_chunks_mut(PANEL * k).zip(rows).for_each(|(panel, rows)| {
-                for (column, row) in rows.chunks_exact(k).enumerate() {
-                    row.iter().enumerate().for_each(|(i, &w)| panel[i * PANEL + column] = w);
-                }
-            });
-            Ok(())
-        })?;
+        let dims = weights.iter().map(|weight| weight.dims2()).collect::<Result<Vec<_>>>()?;
+        let k = dims.first().map_or(0, |&(_, k)| k);
+        let whole_panels = dims.iter().rev().skip(1).all(|(n, _)| n.is_multiple_of(PANEL));
+        if dims.iter().any(|&(_, width)| width != k) || k == 0 {
+            candle_core::bail!("packed: weights {dims:?} do not stand below each other");
+        }
+        if !whole_panels {
+            return Self::new(&[&Tensor::cat(weights, 0)?]);
+        }
+        let n: usize = dims.iter().map(|(n, _)| n).sum();
+        let mut data = Lines::zeros(n.next_multiple_of(PANEL) * k);
+        let mut rest = &mut data[..];
+        for (weight, (n, _)) in weights.iter().zip(dims) {
+            let (panels, others) = rest.split_at_mut(n.next_multiple_of(PANEL) * k);
+            rest = others;
+            with_data(&wide(weight)?, |weight| {
+                let rows = weight.par_chunks(PANEL * k);
+                panels.par_chunks_mut(PANEL * k).zip(rows).for_each(|(panel, rows)| pack(panel, rows, k));
+                Ok(())
+            })?;
+        }
         Ok(Self { data, n, k })
     }
 
@@ -87,7 +102,7 @@ impl Packed {
         );
         let place = SharedMut::new(out.data);
         let panels = n.div_ceil(PANEL);
-        let strip = |panels: std::ops::Range<usize>| {
+        let strip = |panels: Range<usize>| {
             let strip = Strip { matrix: self, panels, x, out: place, stride: out.stride, add: out.add };
             pulp::Arch::new().dispatch(strip);
         };
@@ -100,10 +115,22 @@ impl Packed {
     }
 }
 
+/// Writes up to PANEL rows of k weights into a panel.
+fn pack(panel: &mut [f32], rows: &[f32], k: usize) {
+    // Of a width that keeps the part of the panel in the first cache.
+    const WIDTH: usize = 64;
+    for (block, panel) in panel.chunks_mut(WIDTH * PANEL).enumerate() {
+        for (column, row) in rows.chunks_exact(k).enumerate() {
+            let places = panel[column..].iter_mut().step_by(PANEL);
+            places.zip(&row[block * WIDTH..]).for_each(|(place, &w)| *place = w);
+        }
+    }
+}
+
 /// The columns of some panels.
 struct Strip<'a> {
     matrix: &'a Packed,
-    panels: std::ops::Range<usize>,
+    panels: Range<usize>,
     x: Input<'a>,
     out: SharedMut,
     stride: usize,
@@ -115,23 +142,24 @@ impl WithSimd for Strip<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let (rows, tiles) = (self.x.rows, self.x.rows.div_ceil(TILE));
-        let columns = self.panels.clone().flat_map(|panel| {
-            (panel * PANEL..self.matrix.n.min((panel + 1) * PANEL)).step_by(2 * S::F32_LANES)
-        });
-        for column in columns {
-            for t in 0..tiles {
-                // Tiles of nearly equal height.
-                let (first, end) = (t * rows / tiles, (t + 1) * rows / tiles);
-                match end - first {
-                    8 => self.tile::<S, 8>(simd, first, column),
-                    7 => self.tile::<S, 7>(simd, first, column),
-                    6 => self.tile::<S, 6>(simd, first, column),
-                    5 => self.tile::<S, 5>(simd, first, column),
-                    4 => self.tile::<S, 4>(simd, first, column),
-                    3 => self.tile::<S, 3>(simd, first, column),
-                    2 => self.tile::<S, 2>(simd, first, column),
-                    _ => self.tile::<S, 1>(simd, first, column),
+        let (rows, most) = (self.x.rows, tile_rows(S::F32_LANES));
+        let chunk = (CHUNK / self.matrix.k).max(1).next_multiple_of(most);
+        for start in (0..rows).step_by(chunk) {
+            let rows = chunk.min(rows - start);
+            let tiles = rows.div_ceil(most);
+            for panel in self.panels.clone() {
+                let end = self.matrix.n.min((panel + 1) * PANEL);
+                let (here, next) = (self.panel(panel), self.panel((panel + 1).min(self.panels.end - 1)));
+                for column in (panel * PANEL..end).step_by(2 * S::F32_LANES) {
+                    for t in 0..tiles {
+                        // Tiles of nearly equal height.
+                        let (first, end) = (t * rows / tiles, (t + 1) * rows / tiles);
+                        // The first two tiles fetch the two lines of every step of the next panel.
+                        let line =
+                            |wanted: bool, line: &[f32]| if wanted { line.as_ptr() } else { here.as_ptr() };
+                        let ahead = [line(t == 0, next), line(t == 1 || tiles == 1, &next[PANEL / 2..])];
+                        self.tile_of(simd, start + first..start + end, column, ahead);
+                    }
                 }
             }
         }
@@ -139,19 +167,47 @@ impl WithSimd for Strip<'_> {
 }
 
 impl Strip<'_> {
-    /// `M` rows from `first` on, two vectors of columns from `column` on.
+    /// The weights of a panel.
+    #[inline(always)]
+    fn panel(&self, panel: usize) -> &[f32] {
+        let size = PANEL * self.matrix.k;
+        &self.matrix.data[panel * size..(panel + 1) * size]
+    }
+
+    #[inline(always)]
+    fn tile_of<S: Simd>(&self, simd: S, rows: Range<usize>, column: usize, ahead: [*const f32; 2]) {
+        let first = rows.start;
+        match rows.len() {
+            12 => self.tile::<S, 12>(simd, first, column, ahead),
+            11 => self.tile::<S, 11>(simd, first, column, ahead),
+            10 => self.tile::<S, 10>(simd, first, column, ahead),
+            9 => self.tile::<S, 9>(simd, first, column, ahead),
+            8 => self.tile::<S, 8>(simd, first, column, ahead),
+            7 => self.tile::<S, 7>(simd, first, column, ahead),
+            6 => self.tile::<S, 6>(simd, first, column, ahead),
+            5 => self.tile::<S, 5>(simd, first, column, ahead),
+            4 => self.tile::<S, 4>(simd, first, column, ahead),
+            3 => self.tile::<S, 3>(simd, first, column, ahead),
+            2 => self.tile::<S, 2>(simd, first, column, ahead),
+            _ => self.tile::<S, 1>(simd, first, column, ahead),
+        }
+    }
+
+    /// `M` rows from `first` on, two vectors of columns from `column` on. Meanwhile a line of memory behind each place of
+    /// `ahead` is fetched per step.
     #[inline(always)]
     #[allow(unsafe_code)]
-    fn tile<S: Simd, const M: usize>(&self, simd: S, first: usize, column: usize) {
-        let Packed { data, n, k } = self.matrix;
-        let panel = &data[column / PANEL * PANEL * k..][..PANEL * k];
+    fn tile<S: Simd, const M: usize>(&self, simd: S, first: usize, column: usize, ahead: [*const f32; 2]) {
+        let (n, k, panel) = (self.matrix.n, self.matrix.k, self.panel(column / PANEL));
         let mut sums = [[simd.splat_f32s(0.0); 2]; M];
         // SAFETY: `column` stands at a multiple of two vectors within its panel of k times PANEL weights, and PANEL is a
         // multiple of two vectors; `product` checked that all rows of x hold k elements.
         unsafe {
             let x = self.x.data.as_ptr().add(first * self.x.stride);
             let w = panel.as_ptr().add(column % PANEL);
-            for i in 0..*k {
+            for i in 0..k {
+                fetch_far(ahead[0].wrapping_add(i * PANEL));
+                fetch_far(ahead[1].wrapping_add(i * PANEL));
                 let vector =
                     |v: usize| w.add(i * PANEL + v * S::F32_LANES).cast::<S::f32s>().read_unaligned();
                 let w = [vector(0), vector(1)];
@@ -211,10 +267,11 @@ mod tests {
     /// Also: rows apart, sums onto what is there, on one thread and on all, any number of rows.
     #[test]
     fn every_element_is_one_chain_of_multiply_adds() -> Result<()> {
-        for (m, n, k) in [(1, 5, 3), (3, 33, 8), (8, 64, 7), (17, 103, 40), (70, 300, 40)] {
+        for (m, n, k) in [(1, 5, 3), (3, 33, 8), (8, 64, 7), (23, 103, 40), (200, 70, 700)] {
             let (x, w) = (random(&[m, k + 3], 1), random(&[n, k], 2));
             let (x, weights) = (x.flatten_all()?.to_vec1::<f32>()?, w.flatten_all()?.to_vec1::<f32>()?);
-            let packed = Packed::new(&[&w.narrow(0, 0, n / 2)?, &w.narrow(0, n / 2, n - n / 2)?])?;
+            let first = if n > PANEL { PANEL } else { n / 2 };
+            let packed = Packed::new(&[&w.narrow(0, 0, first)?, &w.narrow(0, first, n - first)?])?;
             for (threads, add) in [(Threads::One, false), (Threads::All, false), (Threads::All, true)] {
                 let mut out = vec![0.5; m * (n + 2)];
                 let input = Input { data: &x, stride: k + 3, rows: m };

@@ -13,6 +13,8 @@ use candle_core::Result;
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
+use super::lines::{LINE_ELEMENTS, Lines};
+use super::prefetch::fetch_near;
 use super::{SharedMut, exp};
 use crate::layout::QueryBlock;
 
@@ -24,7 +26,10 @@ const LANES: usize = 16;
 /// The keys and values of one layer.
 pub struct Pages {
     /// `[pages][kv_heads]`, each the keys `[head_dim][PAGE]` and the values `[PAGE][padded]` of one page.
-    data: Vec<f32>,
+    data: Lines,
+    /// Elements of one head in one page: keys, values and a line more, without which the pages of a row would share a few
+    /// sets of the first cache.
+    head: usize,
     slots: usize,
     kv_heads: usize,
     width: usize,
@@ -136,17 +141,13 @@ impl Pages {
     /// Room for `slots` tokens, rounded up to whole pages.
     pub fn new(slots: usize, kv_heads: usize, width: usize) -> Self {
         let (slots, padded) = (slots.next_multiple_of(PAGE), width.next_multiple_of(LANES));
-        Self { data: vec![0.0; slots * kv_heads * (width + padded)], slots, kv_heads, width, padded }
+        let head = PAGE * (width + padded) + LINE_ELEMENTS;
+        Self { data: Lines::zeros(slots / PAGE * kv_heads * head), head, slots, kv_heads, width, padded }
     }
 
     /// How many tokens there is room for.
     pub fn slots(&self) -> usize {
         self.slots
-    }
-
-    /// Elements of one head in one page.
-    fn head_size(&self) -> usize {
-        PAGE * (self.width + self.padded)
     }
 
     /// Writes keys and values to the slots of their rows, one part a thread.
@@ -192,7 +193,7 @@ impl Pages {
         let (width, place) = (self.width, slot % PAGE);
         let heads = keys.chunks_exact(width).zip(values.chunks_exact(width)).take(self.kv_heads);
         for (head, (key, value)) in heads.enumerate() {
-            let start = (slot / PAGE * self.kv_heads + head) * self.head_size();
+            let start = (slot / PAGE * self.kv_heads + head) * self.head;
             for (i, &x) in key.iter().enumerate() {
                 // SAFETY: the caller's promise.
                 unsafe { *data.at(start + i * PAGE + place) = x };
@@ -231,7 +232,7 @@ impl Pages {
     /// Where a head's part of a page begins.
     #[inline(always)]
     fn part(&self, page: usize, head: usize) -> usize {
-        (page * self.kv_heads + head) * self.head_size()
+        (page * self.kv_heads + head) * self.head
     }
 }
 
@@ -321,11 +322,11 @@ impl Row<'_> {
             for (i, &q) in self.q.iter().enumerate() {
                 let q = simd.splat_f32s(q);
                 for p in 0..P {
-                    for v in 0..V {
+                    for (v, sum) in sums[p].iter_mut().enumerate() {
                         let key = keys[p].add(i * PAGE + v * S::F32_LANES).cast::<S::f32s>().read_unaligned();
-                        sums[p][v] = simd.mul_add_f32s(q, key, sums[p][v]);
+                        *sum = simd.mul_add_f32s(q, key, *sum);
                     }
-                    fetch(ahead[p], i * PAGE);
+                    fetch_near(ahead[p].wrapping_add(i * PAGE));
                 }
             }
             let scale = simd.splat_f32s(1.0 / (cache.width as f32).sqrt());
@@ -355,7 +356,7 @@ impl Row<'_> {
                     // Beyond `len` may stand what an earlier owner of the page left behind.
                     if j + c < len {
                         let weight = simd.splat_f32s(weights[j + c]);
-                        for v in 0..V {
+                        for (v, sum) in sums[c].iter_mut().enumerate() {
                             // SAFETY: as above, with j + c < PAGE.
                             let value = unsafe {
                                 values
@@ -363,19 +364,19 @@ impl Row<'_> {
                                     .cast::<S::f32s>()
                                     .read_unaligned()
                             };
-                            sums[c][v] = simd.mul_add_f32s(weight, value, sums[c][v]);
+                            *sum = simd.mul_add_f32s(weight, value, *sum);
                         }
                     }
                     for v in (0..V * S::F32_LANES).step_by(LANES) {
-                        fetch(ahead, (j + c) * padded + column + v);
+                        fetch_near(ahead.wrapping_add((j + c) * padded + column + v));
                     }
                 }
             }
         }
         for v in 0..V {
             let mut total = sums[0][v];
-            for sums in &sums[1..] {
-                total = simd.add_f32s(total, sums[v]);
+            for chain in &sums[1..] {
+                total = simd.add_f32s(total, chain[v]);
             }
             // SAFETY: the columns lie within the sums, as was checked.
             unsafe {
@@ -395,20 +396,6 @@ impl Row<'_> {
             self.cache.data.as_ptr().wrapping_add(self.cache.part(page, head) + offset)
         })
     }
-}
-
-/// Asks for the memory at `place`, `offset` elements on; a hint without effect on the program.
-#[inline(always)]
-#[allow(unsafe_code)]
-fn fetch(place: *const f32, offset: usize) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint may name any address.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(place.wrapping_add(offset).cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (place, offset);
 }
 
 #[cfg(test)]

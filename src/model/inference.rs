@@ -20,10 +20,12 @@ use super::{Decoder, Precision, Weight};
 use crate::kernels::{Pages, Reach, Sight, Slots, Threads};
 use crate::layout::{QueryBlock, Visibility};
 
-/// Weights up to this many bytes stay in the processor's cache from pass to pass.
-const CACHED_BYTES: usize = 16 << 20;
+/// What stays in the processor's last cache from pass to pass, in bytes.
+const CACHED_BYTES: usize = 24 << 20;
 /// Rows that are worth a thread of their own.
 const LEAST_ROWS: usize = 4;
+/// Rows with which a thread's products are nearly as fast as with many.
+const GOOD_ROWS: usize = 24;
 /// Plain weights beyond this many bytes are not packed: that would hold them twice.
 const PACKED_BYTES: u64 = 2 << 30;
 
@@ -45,6 +47,8 @@ pub struct Inference {
     cache: Vec<Pages>,
     /// Whether threads share the rows of a pass (or else the columns of products).
     by_rows: bool,
+    /// Bytes of the plain weights.
+    bytes: usize,
     groups: Vec<Group>,
 }
 
@@ -180,9 +184,21 @@ impl Inference {
             angles: Angles { frequencies, factor, cos: Vec::new(), sin: Vec::new() },
             positions: config.position_limit(),
             cache: Vec::new(),
-            by_rows: plain && bytes <= CACHED_BYTES,
+            by_rows: plain && bytes <= CACHED_BYTES / 2,
+            bytes,
             groups: Vec::new(),
         }))
+    }
+
+    /// How many branches of `tokens` tokens are worth running side by side: where the weights stay in the processor's cache,
+    /// no more than whose keys and values do as well, since nothing else of a pass comes from memory.
+    pub fn best_batch(&self, tokens: usize) -> usize {
+        if !self.by_rows {
+            return usize::MAX;
+        }
+        let branch = 2 * self.layers.len() * self.sizes.kv() * tokens * size_of::<f32>();
+        let fit = (CACHED_BYTES - self.bytes) / branch.max(1);
+        fit.max(GOOD_ROWS * rayon::current_num_threads())
     }
 
     /// Makes an empty cache of `slots` slots.
@@ -221,13 +237,19 @@ impl Inference {
         Ok(())
     }
 
+    /// Whether a pass of so many rows has work for several threads.
+    pub fn is_parallel(&self, rows: usize) -> bool {
+        !self.by_rows || self.group_count(rows) > 1
+    }
+
+    fn group_count(&self, rows: usize) -> usize {
+        if self.by_rows { (rows / LEAST_ROWS).clamp(1, rayon::current_num_threads()) } else { 1 }
+    }
+
     /// Cuts the rows of a pass into groups, one a thread or one for all.
     fn share_rows(&mut self, pass: &Pass) {
-        let rows = pass.seen.len();
-        let (count, threads) = match self.by_rows {
-            true => ((rows / LEAST_ROWS).clamp(1, rayon::current_num_threads()), Threads::One),
-            false => (1, Threads::All),
-        };
+        let (rows, count) = (pass.seen.len(), self.group_count(pass.seen.len()));
+        let threads = if self.by_rows { Threads::One } else { Threads::All };
         self.groups.resize_with(count, Group::default);
         for (i, group) in self.groups.iter_mut().enumerate() {
             group.take_rows(i * rows / count..(i + 1) * rows / count, pass.inputs.wanted, threads);
