@@ -60,7 +60,7 @@ pub(super) struct Column {
     /// The arm, unless it is the base that all arms share.
     pub(super) arm: Option<String>,
     /// Steps of the arm before it.
-    step: usize,
+    pub(super) step: usize,
     /// By tier; without the results by problem, which the page doesn't need.
     pub(super) tiers: BTreeMap<String, Evaluation>,
     /// With them, for the verdicts.
