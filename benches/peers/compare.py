@@ -121,6 +121,11 @@ def row(case, ours, theirs):
     }
 
 
+def number(value):
+    """Three digits or more, and no decimals that say nothing."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def table(machine, rows):
     """The rows as Markdown."""
     lines = [
@@ -134,7 +139,7 @@ def table(machine, rows):
         share = f"{r['share_of_ceiling']:.0%}" if r.get("share_of_ceiling") else ""
         peak = f"{r['ours_peak_mib']} / {r['peer_peak_mib']}" if r.get("ours_peak_mib") else ""
         lines.append(
-            f"| {r['case']} | {r['unit']} | {r['ours']:,.4g} | {r['peer']:,.4g} | {r['ratio']:.2f} | {share} | {peak}"
+            f"| {r['case']} | {r['unit']} | {number(r['ours'])} | {number(r['peer'])} | {r['ratio']:.2f} | {share} | {peak}"
             f" | {r['peer_name']} |"
         )
     return "\n".join(lines)
