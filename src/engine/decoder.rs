@@ -14,7 +14,7 @@ pub struct CachedDecoder<'a> {
 }
 
 enum Cache {
-    Plain(Inference),
+    Plain(Box<Inference>),
     /// For what [`Inference`] doesn't do: rounded weights, other devices, very large plain weights.
     Tensors(KvCache),
 }
@@ -71,7 +71,7 @@ impl LanguageModel for CachedDecoder<'_> {
         self.slots = slots;
         let inference = match self.cache.take() {
             Some(Cache::Plain(inference)) => Some(inference),
-            _ => Inference::new(self.decoder)?,
+            _ => Inference::new(self.decoder)?.map(Box::new),
         };
         self.cache = Some(match inference {
             Some(mut inference) => {
