@@ -140,17 +140,19 @@ def table(machine, rows):
     return "\n".join(lines)
 
 
-def measured_machine(speed, threads):
-    """Limits of the machine: the better of the two sides' products, and the bandwidth that ours reads with."""
+def measured_machine(speed, threads, before=None):
+    """Limits of the machine: the better of the two sides' products, and the bandwidth that ours reads with. What was
+    measured `before` counts where it was higher."""
     ours, theirs = measure({"name": "machine", "work": "machine"}, speed, threads, 1)
     mine, other = ours[0]["notes"], theirs[0]["notes"]
-    return {
-        "threads": threads,
+    machine = {
         "gflops": max(mine["gflops"], other["gflops"]),
         "gflops_ours": mine["gflops"],
         "gflops_torch": other["gflops"],
         "gbytes_per_second": mine["gbytes_per_second"],
     }
+    best = {key: max(value, (before or {}).get(key, 0)) for key, value in machine.items()}
+    return {"threads": threads} | best
 
 
 def write_model(name, folder, speed):
@@ -189,33 +191,39 @@ def replace_table(file, text):
     file.write_text(f"{before}{START}\n{text}\n{END}{rest.split(END, 1)[1]}")
 
 
-def main():
-    arguments = arguments_of()
-    file = json.loads((HERE / "cases.json").read_text())
-    cases = chosen(file["cases"], arguments)
-    rounds = arguments.rounds or (3 if arguments.quick else 5)
-    before = json.loads(arguments.json.read_text()) if arguments.merge and arguments.json.is_file() else []
-    with tempfile.TemporaryDirectory() as models:
-        machine = measured_machine(arguments.speed, arguments.threads)
-        rows = []
+def run(cases, models, arguments, rounds):
+    """The limits of the machine, measured before and after, and an entry for each case."""
+    speed, threads, rows = arguments.speed, arguments.threads, []
+    machine = measured_machine(speed, threads)
+    with tempfile.TemporaryDirectory() as folder:
         for case in cases:
             if case["work"] == "verify":
                 import time_math_verify  # needs Math-Verify
 
-                entry = time_math_verify.row(case["name"], arguments.time_cases, rounds)
+                rows.append(time_math_verify.row(case["name"], arguments.time_cases, rounds))
             else:
-                case["folder"] = str(Path(models) / case["model"])
-                write_model(case["model"], Path(case["folder"]), arguments.speed)
-                entry = row(case, *measure(case, arguments.speed, arguments.threads, rounds))
-                ceiling.add(entry, file["models"].get(case["model"]), machine)
-            rows.append(entry)
-            print(f"{entry['case']}: {entry['ratio']:.2f}", file=sys.stderr, flush=True)
-    order = [case["name"] for case in file["cases"]]
-    fresh = {entry["case"] for entry in rows}
-    rows += [entry for entry in before if entry["case"] not in fresh]
-    rows.sort(key=lambda entry: order.index(entry["case"]))
+                case["folder"] = str(Path(folder) / case["model"])
+                write_model(case["model"], Path(case["folder"]), speed)
+                rows.append(row(case, *measure(case, speed, threads, rounds)))
+            print(f"{case['name']}: {rows[-1]['ratio']:.2f}", file=sys.stderr, flush=True)
+    machine = measured_machine(speed, threads, machine)
     for entry in rows:
-        entry.setdefault("machine", machine)
+        entry["machine"] = machine
+        if "work" in entry:
+            ceiling.add(entry, models[entry["work"]["model"]], machine)
+    return machine, rows
+
+
+def main():
+    arguments = arguments_of()
+    file = json.loads((HERE / "cases.json").read_text())
+    rounds = arguments.rounds or (3 if arguments.quick else 5)
+    machine, rows = run(chosen(file["cases"], arguments), file["models"], arguments, rounds)
+    if arguments.merge and arguments.json.is_file():
+        fresh = {entry["case"] for entry in rows}
+        rows += [entry for entry in json.loads(arguments.json.read_text()) if entry["case"] not in fresh]
+    order = [case["name"] for case in file["cases"]]
+    rows.sort(key=lambda entry: order.index(entry["case"]))
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1) + "\n")
     if arguments.table:

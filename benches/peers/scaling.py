@@ -17,6 +17,7 @@ import ceiling
 from compare import HERE, Side, measured_machine, write_model
 
 matplotlib.use("svg")
+matplotlib.rcParams["svg.fonttype"] = "none"  # text stays text
 matplotlib.rcParams["svg.hashsalt"] = "scaling"  # the same file for the same numbers
 from matplotlib import pyplot  # noqa: E402
 

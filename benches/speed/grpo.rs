@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use candle_core::Tensor;
 use parallel_r1::engine::{Request, SamplingParams, Trace};
-use parallel_r1::train::advantage::advantages;
+use parallel_r1::train::advantage::{ScaleRewards, advantages};
 use parallel_r1::train::batch::{MicroBatch, Sequence};
 use parallel_r1::train::loss::{ActionData, Clip, policy_loss, response_weights};
 use parallel_r1::train::recipe::LossType;
@@ -13,7 +13,7 @@ use super::case::Case;
 use super::train::Learner;
 use super::{Done, Result, Work, sample};
 
-const CLIP: Clip = Clip { epsilon_low: 0.2, epsilon_high: 0.2, beta: 0.0 };
+const CLIP: Clip = Clip { epsilon_low: 0.2, epsilon_high: 0.2, dual: None, beta: 0.0 };
 
 /// Steps on the same prompts with other seeds.
 pub(super) struct Grpo {
@@ -54,8 +54,8 @@ impl Work for Grpo {
         let actions: Vec<usize> = sequences.iter().map(Sequence::actions).collect();
         let weights = response_weights(LossType::Dapo, &actions, self.params.max_response_tokens);
         let rewards = |group: &Vec<Trace>| group.iter().map(|trace| Some(reward(trace))).collect::<Vec<_>>();
-        let advantages: Vec<f32> =
-            groups.iter().flat_map(|group| advantages(&rewards(group), true)).collect();
+        let rewards: Vec<Vec<Option<f32>>> = groups.iter().map(rewards).collect();
+        let advantages = advantages(&rewards, ScaleRewards::Group).concat();
         let mut notes = learner.step(&sequences, |micro: &MicroBatch, log_probs: &Tensor| {
             let each = |values: &[f32]| micro.actions().iter().map(|a| values[a.sequence]).collect();
             let old = micro.actions().iter().map(|a| traces[a.sequence].logprobs[a.token]).collect();

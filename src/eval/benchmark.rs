@@ -55,7 +55,7 @@ pub struct Evaluation {
     /// `mean_at_k` by the level of the problem, where there are several.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub by_level: BTreeMap<String, f64>,
-    /// Each problem whose gold answer could be read, for [comparisons](super::compare).
+    /// Each problem whose gold answer could be read, for [comparisons](super::compare()).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<ProblemResult>,
 }

@@ -75,20 +75,33 @@ pub fn consolidate(
         problems.iter().flat_map(|problem| std::iter::repeat_n(problem.clone(), samples)).collect();
     let mut ballots = Ballots { model, problems: &asked, votes, polls: HashMap::new(), done: 0, progress };
     let (groups, stats) = rollouts(model, &asked, votes, 0, params, options, &mut ballots)?;
-    let decided: Vec<Decided> = asked.iter().zip(groups).filter_map(|(p, group)| decide(p, group)).collect();
-    let over =
-        |value: fn(&Decided) -> f64| mean(&decided.iter().map(value).collect::<Vec<_>>()).unwrap_or(0.0);
-    let consolidation = Consolidation {
-        votes,
-        finished: over(|d| d.finished as f64),
-        agreement: over(|d| d.vote.agreement),
-        by_confidence: over(|d| f64::from(d.vote.by_confidence)),
-        spent_tokens: (stats.sampled_tokens + stats.forced_tokens) as f64 / decided.len().max(1) as f64,
-    };
+    let mut groups = groups.into_iter();
+    let decided: Vec<Vec<Decided>> = problems
+        .iter()
+        .map(|problem| groups.by_ref().take(samples).filter_map(|group| decide(problem, group)).collect())
+        .collect();
+    let all: Vec<&Decided> = decided.iter().flatten().collect();
+    let consolidation = Consolidation::of(&all, votes, stats.sampled_tokens + stats.forced_tokens);
     let answers: Vec<Vec<Answered>> =
-        decided.chunks(samples).map(|chunk| chunk.iter().map(Decided::answered).collect()).collect();
-    let winners = decided.iter().map(|d| &d.winner);
+        decided.iter().map(|each| each.iter().map(Decided::answered).collect()).collect();
+    let winners = all.iter().map(|decided| &decided.winner);
     Ok(Evaluation { consolidation: Some(consolidation), ..statistics(problems, &answers, winners, samples) })
+}
+
+impl Consolidation {
+    /// Of some votes of up to `votes` samples, which took `tokens` together.
+    fn of(all: &[&Decided], votes: usize, tokens: u64) -> Self {
+        let over = |value: fn(&Decided) -> f64| {
+            mean(&all.iter().map(|decided| value(decided)).collect::<Vec<_>>()).unwrap_or(0.0)
+        };
+        Self {
+            votes,
+            finished: over(|decided| decided.finished as f64),
+            agreement: over(|decided| decided.vote.agreement),
+            by_confidence: over(|decided| f64::from(decided.vote.by_confidence)),
+            spent_tokens: tokens as f64 / all.len().max(1) as f64,
+        }
+    }
 }
 
 /// The outcome of a vote.

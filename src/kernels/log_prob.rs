@@ -255,19 +255,27 @@ fn softmax_weights(row: &mut [f32], draw: &Draw, out: &mut [f32]) -> Row {
     let top = exp::max(row) * inverse;
     let token = row[draw.token as usize] * inverse - top;
     let (mut totals, mut sums) = ([0f32; LANES], [0f32; LANES]);
-    for chunk in row.chunks_mut(LANES) {
-        for ((x, total), sum) in chunk.iter_mut().zip(&mut totals).zip(&mut sums) {
-            let z = *x * inverse - top;
-            let z = if z > -100.0 { z } else { -100.0 };
-            *x = exp::exp(z);
-            *total += *x;
-            *sum += *x * z;
-        }
+    // Whole chunks apart, or nothing is vectorised.
+    let mut chunks = row.chunks_exact_mut(LANES);
+    for chunk in &mut chunks {
+        weigh(chunk, inverse, top, &mut totals, &mut sums);
     }
-    let (total, sum) = (totals.iter().sum::<f32>(), sums.iter().sum::<f32>());
+    weigh(chunks.into_remainder(), inverse, top, &mut totals, &mut sums);
+    let (total, sum) = (exp::fold(totals, |a, b| a + b), exp::fold(sums, |a, b| a + b));
     let entropy = total.ln() - sum / total;
     (out[0], out[1]) = (token - total.ln(), entropy);
     (1.0 / total, entropy)
+}
+
+#[inline(always)]
+fn weigh(logits: &mut [f32], inverse: f32, top: f32, totals: &mut [f32; LANES], sums: &mut [f32; LANES]) {
+    for ((x, total), sum) in logits.iter_mut().zip(totals).zip(sums) {
+        let z = *x * inverse - top;
+        let z = if z > -100.0 { z } else { -100.0 };
+        *x = exp::exp(z);
+        *total += *x;
+        *sum += *x * z;
+    }
 }
 
 /// Turns a row of weights into the gradient of its logits:

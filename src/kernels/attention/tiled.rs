@@ -7,6 +7,7 @@
 //! A row's keys are counted along what it sees, so where a tile ends depends on the row alone and not on how its
 //! context is cut into runs.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
@@ -15,7 +16,7 @@ use rayon::prelude::*;
 use super::super::SharedMut;
 use super::super::exp::{dot, exp, fold};
 use super::super::tile::{BLOCK, LANES, Tile};
-use super::{Sizes, keys};
+use super::{Sizes, check, keys};
 use crate::layout::{QueryBlock, Visibility};
 
 /// Queries of a tile: few, since the tile on the diagonal is computed whole.
@@ -93,20 +94,19 @@ impl Packing {
         let stride = s.kv_heads * self.width;
         for first in (0..self.keys).step_by(LANES) {
             let count = LANES.min(self.keys - first);
-            if count == LANES {
-                let rows: [&[f32]; LANES] =
-                    std::array::from_fn(|l| &from[(first + l) * stride + head * self.width..][..self.width]);
-                for c in 0..self.width {
-                    let to = &mut to[c * self.long + first..][..LANES];
-                    for (to, row) in to.iter_mut().zip(&rows) {
-                        *to = row[c];
+            // Four columns at once, which the compiler turns in registers.
+            for c in (0..self.width).step_by(4) {
+                let mut part = [[0f32; 4]; LANES];
+                for (l, part) in part.iter_mut().enumerate().take(count) {
+                    let row = &from[(first + l) * stride + head * self.width..][c..self.width];
+                    match row.first_chunk() {
+                        Some(four) => *part = *four,
+                        None => part[..row.len()].copy_from_slice(row),
                     }
                 }
-            } else {
-                for c in 0..self.width {
-                    for l in 0..count {
-                        to[c * self.long + first + l] = from[(first + l) * stride + head * self.width + c];
-                    }
+                for i in 0..4.min(self.width - c) {
+                    let to = &mut to[(c + i) * self.long + first..][..LANES];
+                    to.iter_mut().zip(&part).for_each(|(to, part)| *to = part[i]);
                 }
             }
         }
@@ -155,8 +155,12 @@ pub(crate) fn forward(
     scratch: &mut Scratch,
 ) {
     let rows = q.len() / (s.heads * s.width);
-    assert!(out.len() == q.len() && lse.len() == rows * s.heads, "a place for every row and head");
     let layout = Packing::new(k.len() / (s.kv_heads * s.width), s.width);
+    assert!(out.len() == q.len() && lse.len() == rows * s.heads, "a place for every row and head");
+    assert!(
+        k.len() == v.len() && check(visibility, rows, layout.keys).is_ok(),
+        "blocks of these rows and keys"
+    );
     let packed = pack_all(&mut scratch.packed, layout, s, [k, v], false);
     let (out, lse) = (SharedMut::new(out), SharedMut::new(lse));
     let blocks = &visibility.blocks;
@@ -353,20 +357,23 @@ pub(crate) fn backward(
 ) {
     let rows = q.len() / (s.heads * s.width);
     assert!(lse.len() == rows * s.heads && [out, dout, dq].iter().all(|t| t.len() == q.len()));
-    assert!(dk.len() == k.len() && dv.len() == k.len());
     let layout = Packing::new(k.len() / (s.kv_heads * s.width), s.width);
+    assert!([v, dk, dv].iter().all(|t| t.len() == k.len()) && check(visibility, rows, layout.keys).is_ok());
     let packed = pack_all(&mut scratch.packed, layout, s, [k, v], true);
     let share = 2 * layout.natural();
     let shares = grown(&mut scratch.shares, s.heads * share);
-    let dq = SharedMut::new(dq);
-    // One task a query head: blocks share keys, so their sums must not run side by side.
-    shares.par_chunks_mut(share).enumerate().with_max_len(1).for_each(|(head, share)| {
+    shares.par_chunks_mut(1 << 16).for_each(|part| part.fill(0.0));
+    let (dq, sums) = (SharedMut::new(dq), SharedMut::new(shares));
+    let trees = trees(visibility, layout.keys);
+    // One task a query head and tree: the blocks of a tree share keys, so their sums must not run side by side.
+    (0..trees.len() * s.heads).into_par_iter().with_max_len(1).for_each(|task| {
+        let (blocks, head) = (&trees[task / s.heads], task % s.heads);
         let packed = packed[head / s.group()];
-        let (dk, dv) = share.split_at_mut(layout.natural());
-        dk.fill(0.0);
-        dv.fill(0.0);
-        let task = Backward { q, out, dout, lse, packed, visibility, head, s, rows, dq, dk, dv };
-        pulp::Arch::new().dispatch(task);
+        // SAFETY: within the shares, whose size is that of all heads.
+        #[allow(unsafe_code)]
+        let [dk, dv] =
+            [0, layout.natural()].map(|offset| SharedMut(unsafe { sums.at(head * share + offset) }));
+        pulp::Arch::new().dispatch(Backward { q, out, dout, lse, packed, blocks, head, s, rows, dq, dk, dv });
     });
     let shares = &*shares;
     // The heads of a group share their keys and values.
@@ -387,19 +394,45 @@ pub(crate) fn backward(
     });
 }
 
+/// The blocks of a visibility, those that see a common key together.
+fn trees(visibility: &Visibility, count: usize) -> Vec<Vec<&QueryBlock>> {
+    let mut trees: Vec<Vec<usize>> = Vec::new();
+    let mut tree_of = vec![usize::MAX; count];
+    for (i, block) in visibility.blocks.iter().enumerate() {
+        let seen = || keys(block, block.queries.len()).flatten();
+        let known: BTreeSet<usize> =
+            seen().map(|key| tree_of[key]).filter(|&tree| tree != usize::MAX).collect();
+        let tree = known.first().copied().unwrap_or(trees.len());
+        trees.resize_with(trees.len().max(tree + 1), Vec::new);
+        for &other in known.iter().skip(1) {
+            let moved = std::mem::take(&mut trees[other]);
+            trees[tree].extend(moved);
+            tree_of.iter_mut().filter(|of| **of == other).for_each(|of| *of = tree);
+        }
+        trees[tree].push(i);
+        seen().for_each(|key| tree_of[key] = tree);
+    }
+    let blocks = |mut tree: Vec<usize>| {
+        tree.sort_unstable();
+        tree.into_iter().map(|i| &visibility.blocks[i]).collect()
+    };
+    trees.into_iter().filter(|tree| !tree.is_empty()).map(blocks).collect()
+}
+
 struct Backward<'a> {
     q: &'a [f32],
     out: &'a [f32],
     dout: &'a [f32],
     lse: &'a [f32],
     packed: Packed<'a>,
-    visibility: &'a Visibility,
+    blocks: &'a [&'a QueryBlock],
     head: usize,
     s: Sizes,
     rows: usize,
     dq: SharedMut,
-    dk: &'a mut [f32],
-    dv: &'a mut [f32],
+    /// This head's shares of the gradients of keys and values, `[keys, wide]`.
+    dk: SharedMut,
+    dv: SharedMut,
 }
 
 impl WithSimd for Backward<'_> {
@@ -412,7 +445,7 @@ impl WithSimd for Backward<'_> {
         let wide = layout.wide;
         let [mut q, mut dout, mut out, mut sums] = std::array::from_fn(|_| vec![0f32; ROWS * wide]);
         let [mut weights, mut slopes] = std::array::from_fn(|_| vec![0f32; ROWS * STRIDE]);
-        for block in &self.visibility.blocks {
+        for &block in self.blocks {
             for (range, seen) in chunks(block) {
                 let (count, first) = (range.len(), block.queries.start + range.start);
                 load(self.q, first, count, self.head, s, s.scale(), &mut q);
@@ -455,8 +488,9 @@ impl WithSimd for Backward<'_> {
                             accumulate: true,
                         };
                         let keys = run.start * wide..run.end * wide;
-                        let dv = by_key(&weights, &dout, self.dv[keys.clone()].as_mut_ptr());
-                        let dk = by_key(&slopes, &q, self.dk[keys.clone()].as_mut_ptr());
+                        // SAFETY: `scores_tile` has checked that the run lies within the keys.
+                        let (dv, dk) = unsafe { (self.dv.at(keys.start), self.dk.at(keys.start)) };
+                        let (dv, dk) = (by_key(&weights, &dout, dv), by_key(&slopes, &q, dk));
                         let dq = Tile {
                             rows: count.next_multiple_of(BLOCK),
                             columns: s.width,
@@ -470,7 +504,8 @@ impl WithSimd for Backward<'_> {
                             accumulate: true,
                         };
                         for tile in [dv, dk, dq] {
-                            // SAFETY: a task owns its head's shares of dk and dv; rows are padded to whole vectors.
+                            // SAFETY: a task owns what its tree's keys have of its head's shares of dk and dv; rows are
+                            // padded to whole vectors.
                             unsafe { tile.run(simd) };
                         }
                     }
@@ -562,6 +597,19 @@ mod tests {
             )?;
         }
         Ok(())
+    }
+
+    #[test]
+    fn blocks_that_see_a_common_key_are_one_tree() {
+        let one = |visibility: &Visibility| trees(visibility, 423).iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!(one(&long()), [4]);
+        let blocks =
+            vec![block(0..3, None), block(3..5, None), block(5..9, Some(0..3)), block(9..10, Some(3..5))];
+        let mut visibility = Visibility { blocks };
+        assert_eq!(one(&visibility), [2, 2]);
+        // A join of both.
+        visibility.blocks.push(block(10..12, [0..3, 3..5, 5..9]));
+        assert_eq!(one(&visibility), [5]);
     }
 
     #[test]

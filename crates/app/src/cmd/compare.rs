@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use parallel_r1::eval::{CompareError, Comparison, Difference, Evaluation, compare};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::generate::print_json;
 use crate::failure::Failure;
@@ -38,8 +39,6 @@ pub(crate) struct Args {
 }
 
 /// A results file: of one benchmark, or of the tiers of a run.
-#[derive(Deserialize)]
-#[serde(untagged)]
 enum Results {
     One(Box<Evaluation>),
     Tiers(BTreeMap<String, Evaluation>),
@@ -100,9 +99,19 @@ fn read(path: &Path) -> anyhow::Result<Results> {
         return Err(Failure::error(message, A_FILE));
     }
     let text = std::fs::read_to_string(path).with_context(|| format!("{name}: cannot be read"))?;
-    serde_json::from_str(&text).map_err(|error| {
+    Results::parse(&text).map_err(|error| {
         Failure::error(format!("{name}: not the results of an evaluation ({error})"), A_FILE)
     })
+}
+
+impl Results {
+    fn parse(text: &str) -> serde_json::Result<Self> {
+        let value: Value = serde_json::from_str(text)?;
+        match value.get("mean_at_k") {
+            Some(_) => serde_json::from_value(value).map(Self::One),
+            None => serde_json::from_value(value).map(Self::Tiers),
+        }
+    }
 }
 
 const A_FILE: &str = "`parallel-r1 eval --json > FILE` writes one";

@@ -60,7 +60,7 @@ pub(super) struct Column {
     /// The arm, unless it is the base that all arms share.
     pub(super) arm: Option<String>,
     /// Steps of the arm before it.
-    step: usize,
+    pub(super) step: usize,
     /// By tier; without the results by problem, which the page doesn't need.
     pub(super) tiers: BTreeMap<String, Evaluation>,
     /// With them, for the verdicts.
@@ -253,7 +253,8 @@ fn describe(arms: &mut [Arm], recipe: &Recipe) {
             let Some(planned) = planned.stages.iter().find(|planned| planned.name == stage.name) else {
                 continue;
             };
-            stage.planned = Some(planned.steps());
+            // Epochs are not counted yet.
+            stage.planned = Some(planned.steps()).filter(|&steps| steps > 0);
             stage.reward = planned.grpo.as_ref().and_then(|grpo| word(&grpo.reward));
         }
     }
@@ -262,6 +263,9 @@ fn describe(arms: &mut [Arm], recipe: &Recipe) {
 /// How a recipe writes a setting: its word, or the word of its kind.
 fn word(setting: &impl Serialize) -> Option<String> {
     let value = serde_json::to_value(setting).ok()?;
+    if let Some(list) = value.as_array() {
+        return Some(list.iter().filter_map(word).collect::<Vec<_>>().join(", then "));
+    }
     value.as_str().or(value["kind"].as_str()).map(str::to_owned)
 }
 

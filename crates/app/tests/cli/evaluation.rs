@@ -113,8 +113,9 @@ fn two_results_are_compared_problem_by_problem() {
 
     let none = write("none.json", &results(&[], 1.0));
     fails(&mut command(&["compare", &a, &none]), "none.json: the second has no results by problem");
-    let wrong = write("wrong.json", &serde_json::json!([1]));
-    fails(&mut command(&["compare", &wrong, &b]), "wrong.json: not the results of an evaluation");
+    let wrong = write("wrong.json", &serde_json::json!({"mean_at_k": 0.5}));
+    let named = "wrong.json: not the results of an evaluation (missing field `problems`)";
+    fails(&mut command(&["compare", &wrong, &b]), named);
     command(&["compare", &a, "nowhere.json"])
         .assert()
         .code(1)
