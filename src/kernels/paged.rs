@@ -321,12 +321,12 @@ impl Row<'_> {
             let keys: [*const f32; P] = std::array::from_fn(|p| data.add(page(p)));
             for (i, &q) in self.q.iter().enumerate() {
                 let q = simd.splat_f32s(q);
-                for p in 0..P {
-                    for (v, sum) in sums[p].iter_mut().enumerate() {
-                        let key = keys[p].add(i * PAGE + v * S::F32_LANES).cast::<S::f32s>().read_unaligned();
+                for ((key, sums), ahead) in keys.iter().zip(&mut sums).zip(&ahead) {
+                    for (v, sum) in sums.iter_mut().enumerate() {
+                        let key = key.add(i * PAGE + v * S::F32_LANES).cast::<S::f32s>().read_unaligned();
                         *sum = simd.mul_add_f32s(q, key, *sum);
                     }
-                    fetch_near(ahead[p].wrapping_add(i * PAGE));
+                    fetch_near(ahead.wrapping_add(i * PAGE));
                 }
             }
             let scale = simd.splat_f32s(1.0 / (cache.width as f32).sqrt());
@@ -352,23 +352,21 @@ impl Row<'_> {
             let values =
                 unsafe { cache.data.as_ptr().add(cache.part(page, self.head) + PAGE * cache.width + column) };
             for j in (0..PAGE).step_by(C) {
-                for c in 0..C {
+                for (c, sums) in sums.iter_mut().enumerate() {
+                    let at = (j + c) * padded;
                     // Beyond `len` may stand what an earlier owner of the page left behind.
                     if j + c < len {
                         let weight = simd.splat_f32s(weights[j + c]);
-                        for (v, sum) in sums[c].iter_mut().enumerate() {
+                        for (v, sum) in sums.iter_mut().enumerate() {
                             // SAFETY: as above, with j + c < PAGE.
                             let value = unsafe {
-                                values
-                                    .add((j + c) * padded + v * S::F32_LANES)
-                                    .cast::<S::f32s>()
-                                    .read_unaligned()
+                                values.add(at + v * S::F32_LANES).cast::<S::f32s>().read_unaligned()
                             };
                             *sum = simd.mul_add_f32s(weight, value, *sum);
                         }
                     }
                     for v in (0..V * S::F32_LANES).step_by(LANES) {
-                        fetch_near(ahead.wrapping_add((j + c) * padded + column + v));
+                        fetch_near(ahead.wrapping_add(at + column + v));
                     }
                 }
             }

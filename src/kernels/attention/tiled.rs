@@ -13,9 +13,9 @@ use std::ops::Range;
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
-use super::super::SharedMut;
 use super::super::exp::{dot, exp, fold};
 use super::super::tile::{BLOCK, LANES, Tile};
+use super::super::{SharedMut, vectorised};
 use super::{Sizes, check, keys};
 use crate::layout::{QueryBlock, Visibility};
 
@@ -70,6 +70,7 @@ impl Packing {
         Packed { keys, keys_turned, values, values_turned, layout: self }
     }
 
+    #[inline(always)]
     fn pack(self, packed: &mut [f32], s: Sizes, head: usize, [k, v]: [&[f32]; 2], gradient: bool) {
         let (keys_turned, rest) = packed.split_at_mut(self.turned());
         let (values, rest) = rest.split_at_mut(self.natural());
@@ -82,6 +83,7 @@ impl Packing {
         }
     }
 
+    #[inline(always)]
     fn copy(self, to: &mut [f32], from: &[f32], s: Sizes, head: usize) {
         let rows = from.chunks_exact(s.kv_heads * self.width).zip(to.chunks_exact_mut(self.wide));
         for (from, to) in rows {
@@ -90,6 +92,7 @@ impl Packing {
         }
     }
 
+    #[inline(always)]
     fn turn(self, to: &mut [f32], from: &[f32], s: Sizes, head: usize) {
         let stride = s.kv_heads * self.width;
         for first in (0..self.keys).step_by(LANES) {
@@ -141,7 +144,12 @@ fn pack_all<'a>(
 ) -> Vec<Packed<'a>> {
     let packed = grown(buffer, s.kv_heads * layout.total());
     let heads = packed.par_chunks_mut(layout.total()).enumerate();
-    heads.for_each(|(head, packed)| layout.pack(packed, s, head, inputs, gradient));
+    heads.for_each(|(head, packed)| {
+        vectorised(
+            #[inline(always)]
+            || layout.pack(packed, s, head, inputs, gradient),
+        )
+    });
     packed.chunks(layout.total()).map(|packed| layout.split(packed)).collect()
 }
 
