@@ -20,12 +20,14 @@ use super::{Decoder, Precision, Weight};
 use crate::kernels::{Pages, Reach, Sight, Slots, Threads};
 use crate::layout::{QueryBlock, Visibility};
 
-/// What stays in the processor's last cache from pass to pass, in bytes.
-const CACHED_BYTES: usize = 24 << 20;
+/// Plain weights up to this many bytes are read by every thread for rows of its own.
+const SMALL_BYTES: usize = 12 << 20;
+/// What stays in the processor's last cache from pass to pass, in bytes; others may share the cache.
+const CACHED_BYTES: usize = 10 << 20;
 /// Rows that are worth a thread of their own.
 const LEAST_ROWS: usize = 4;
-/// Rows with which a thread's products are nearly as fast as with many.
-const GOOD_ROWS: usize = 24;
+/// Rows a thread for each of these bytes of weights, with which fetching the weights doesn't show.
+const GOOD_ROWS: (usize, usize) = (8, 4 << 20);
 /// Plain weights beyond this many bytes are not packed: that would hold them twice.
 const PACKED_BYTES: u64 = 2 << 30;
 
@@ -184,7 +186,7 @@ impl Inference {
             angles: Angles { frequencies, factor, cos: Vec::new(), sin: Vec::new() },
             positions: config.position_limit(),
             cache: Vec::new(),
-            by_rows: plain && bytes <= CACHED_BYTES / 2,
+            by_rows: plain && bytes <= SMALL_BYTES,
             bytes,
             groups: Vec::new(),
         }))
@@ -197,8 +199,9 @@ impl Inference {
             return usize::MAX;
         }
         let branch = 2 * self.layers.len() * self.sizes.kv() * tokens * size_of::<f32>();
-        let fit = (CACHED_BYTES - self.bytes) / branch.max(1);
-        fit.max(GOOD_ROWS * rayon::current_num_threads())
+        let fit = CACHED_BYTES.saturating_sub(self.bytes) / branch.max(1);
+        let (rows, weights) = GOOD_ROWS;
+        fit.max(rows * self.bytes.div_ceil(weights) * rayon::current_num_threads())
     }
 
     /// Makes an empty cache of `slots` slots.
