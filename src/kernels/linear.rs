@@ -1,9 +1,9 @@
 //! `y = x W^T`: the projections and the output head.
 
-use candle_core::{CpuStorage, CustomOp2, Layout, Result, Shape, Tensor};
+use candle_core::{CpuStorage, CustomOp2, DType, Layout, Result, Shape, Tensor};
 
 use super::gemm::{Into, Matrix, gemm};
-use super::{contiguous, wide, with_data};
+use super::{contiguous, data, dense, wide};
 
 /// `x [m, k] -> y [m, n]` with `weight [n, k]` as stored by Hugging Face.
 ///
@@ -24,28 +24,17 @@ pub(super) fn product(x: &[f32], weight: &[f32], k: usize, into: Into, out: &mut
 
 /// The gradient of x: `dy [m, n]`, `weight [n, k]` -> `[m, k]`.
 pub(super) fn input_gradient(dy: &Tensor, weight: &Tensor) -> Result<Tensor> {
-    let ((m, n), k) = (dy.dims2()?, weight.dim(1)?);
+    let (m, k) = (dy.dim(0)?, weight.dim(1)?);
     let mut dx = vec![0f32; m * k];
-    with_data(dy, |dy| {
-        with_data(weight, |weight| {
-            gemm(Matrix::new(dy, m, n), Matrix::new(weight, n, k), Into::Set, &mut dx);
-            Ok(())
-        })
-    })?;
+    dense::input_gradient(&data(&dy.contiguous()?)?, &weight.contiguous()?, &mut dx, false)?;
     Tensor::from_vec(dx, (m, k), dy.device())
 }
 
 /// The gradient of the weight: `dy [m, n]`, `x [m, k]` -> `[n, k]`.
 pub(super) fn weight_gradient(dy: &Tensor, x: &Tensor) -> Result<Tensor> {
-    let ((m, n), k) = (dy.dims2()?, x.dim(1)?);
-    let mut dw = vec![0f32; n * k];
-    with_data(dy, |dy| {
-        with_data(x, |x| {
-            gemm(Matrix::new(dy, m, n).t(), Matrix::new(x, m, k), Into::Set, &mut dw);
-            Ok(())
-        })
-    })?;
-    Tensor::from_vec(dw, (n, k), dy.device())
+    let dw = Tensor::zeros((dy.dim(1)?, x.dim(1)?), DType::F32, dy.device())?;
+    dense::weight_gradient(&data(&dy.contiguous()?)?, &data(&x.contiguous()?)?, &dw, false)?;
+    Ok(dw)
 }
 
 struct Linear;
