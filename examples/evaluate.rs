@@ -2,7 +2,8 @@
 //!
 //! cargo run --release --package parallel-r1 --example evaluate -- MODEL
 
-use parallel_r1::data::countdown::{Split, Tier, problems};
+use parallel_r1::data::Split;
+use parallel_r1::data::countdown::{Tier, problems};
 use parallel_r1::engine::{EngineOptions, SamplingParams};
 use parallel_r1::eval::evaluate;
 use parallel_r1::model::{EMBEDDED, Pretrained};

@@ -14,7 +14,8 @@ use parallel_r1::cold_start::generate::{
 };
 use parallel_r1::cold_start::prompts::Template;
 use parallel_r1::cold_start::teacher::{Endpoint, EndpointOptions, Local, Teacher};
-use parallel_r1::data::countdown::{Split, Tier, problems};
+use parallel_r1::data::Split;
+use parallel_r1::data::countdown::{Tier, problems};
 use parallel_r1::data::{Problem, load_demonstrations};
 use parallel_r1::engine::{EngineOptions, SamplingParams};
 use parallel_r1::layout::Structure;

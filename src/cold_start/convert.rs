@@ -68,7 +68,7 @@ fn without_nulls(value: &mut Value) {
 fn parts(row: &Row, options: &ConvertOptions) -> Result<(Problem, Option<String>)> {
     let named = options.response_field.is_some() || RESPONSES.iter().any(|field| row.get(field).is_some());
     if named || row.get("messages").is_some() {
-        let Demonstration { problem, response } = demonstration(row, options.response_field.as_deref())?;
+        let Demonstration { problem, response, .. } = demonstration(row, options.response_field.as_deref())?;
         return Ok((problem, Some(response)));
     }
     Ok((asked(row)?, None))

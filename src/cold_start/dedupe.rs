@@ -225,7 +225,7 @@ fn text(row: &Row, response_field: Option<&str>, basis: Basis) -> Result<(String
         let problem = asked(row)?;
         return Ok((problem.id, problem.problem));
     }
-    let Demonstration { problem, response } = demonstration(row, response_field)?;
+    let Demonstration { problem, response, .. } = demonstration(row, response_field)?;
     let text = if basis == Basis::Response { response } else { format!("{}\n{response}", problem.problem) };
     Ok((problem.id, text))
 }

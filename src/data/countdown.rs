@@ -11,6 +11,7 @@ use std::str::FromStr;
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 
+use super::family::Split;
 use super::{DataError, Problem, Result};
 
 mod attempt;
@@ -21,7 +22,7 @@ mod source;
 
 pub use attempt::{Attempt, Step, attempt, chance, success_rate};
 pub use response::{ParallelOptions, SequentialOptions, parallel, sequential};
-pub use source::{CountdownSource, problems};
+pub use source::{Countdown, CountdownSource, problems};
 
 /// The `source` of Countdown rows: any solution is right, not one gold value.
 pub const SOURCE: &str = "countdown";
@@ -86,35 +87,12 @@ impl fmt::Display for Tier {
     }
 }
 
-/// Which side of the wall between training and test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Split {
-    /// Nine tenths of the number sets.
-    Train,
-    /// One tenth of the number sets; training never meets them, in no order and with no target.
-    Test,
-}
-
-impl Split {
-    /// The side on which a set of numbers stands, whatever their order and the tier.
-    pub fn of(numbers: &[u32]) -> Split {
-        let mut sorted = numbers.to_vec();
-        sorted.sort_unstable();
-        if fnv1a(sorted.iter().flat_map(|n| n.to_le_bytes())).is_multiple_of(10) {
-            Split::Test
-        } else {
-            Split::Train
-        }
-    }
-}
-
-/// FNV-1a, 64 bits. Written out because the split must never move: the standard library's hasher
-/// may change with any release, and these five lines are fixed by the algorithm's definition.
-fn fnv1a(bytes: impl Iterator<Item = u8>) -> u64 {
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+/// The side on which a set of numbers stands, whatever their order and the tier: training never meets the numbers of a
+/// test task, in no order and with no target.
+fn side(numbers: &[u32]) -> Split {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_unstable();
+    Split::of_bytes(sorted.iter().flat_map(|n| n.to_le_bytes()))
 }
 
 /// Numbers and the target to reach; each number serves at most once.
@@ -187,7 +165,7 @@ fn draw(tier: Tier, split: Split, rng: &mut impl Rng) -> Task {
             (0..shape.count).map(|_| rng.random_range(shape.numbers.clone())).collect();
         numbers.sort_unstable();
         let task = Task { numbers, target: rng.random_range(shape.targets.clone()) };
-        if Split::of(&task.numbers) == split && shape.chance.contains(&chance(&task)) {
+        if side(&task.numbers) == split && shape.chance.contains(&chance(&task)) {
             return task;
         }
     }
@@ -202,23 +180,14 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn the_hash_is_fnv1a() {
-        for (text, hash) in
-            [("", 0xcbf2_9ce4_8422_2325), ("a", 0xaf63_dc4c_8601_ec8c), ("foobar", 0x8594_4171_f739_67e8)]
-        {
-            assert_eq!(fnv1a(text.bytes()), hash);
-        }
-    }
-
     proptest! {
         #[test]
         fn an_order_of_the_numbers_changes_nothing(
             mut numbers in proptest::collection::vec(1..=20u32, 2..6), seed: u64,
         ) {
-            let split = Split::of(&numbers);
+            let split = side(&numbers);
             numbers.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
-            prop_assert_eq!(Split::of(&numbers), split);
+            prop_assert_eq!(side(&numbers), split);
         }
 
         #[test]
@@ -240,7 +209,7 @@ mod tests {
             for b in a..=20 {
                 for c in b..=20 {
                     all += 1;
-                    test += usize::from(Split::of(&[a, b, c]) == Split::Test);
+                    test += usize::from(side(&[a, b, c]) == Split::Test);
                 }
             }
         }
@@ -270,7 +239,7 @@ mod tests {
                 assert!(task.numbers().iter().all(|n| shape.numbers.contains(n)));
                 assert!(shape.targets.contains(&task.target()));
                 assert!(chance(task) > 0.0);
-                assert_eq!(Split::of(task.numbers()), split);
+                assert_eq!(side(task.numbers()), split);
             }
             tasks.iter().map(chance).sum::<f64>() / 100.0
         };

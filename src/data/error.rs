@@ -131,6 +131,12 @@ pub enum DataError {
         /// The text.
         got: String,
     },
+    /// A text that is no chain of long arithmetic.
+    #[error("expected a chain like `((47+385)*6)-96`, got `{got}`")]
+    Chain {
+        /// The text.
+        got: String,
+    },
     /// A field of a recipe that makes no sense.
     #[error("field `{field}`: expected {expected}, got {got}")]
     Setting {

@@ -4,15 +4,18 @@
 //! here and nothing else. Texts are passed on exactly as they stand in the file: cutting a problem
 //! at a blank line or "cleaning" LaTeX has damaged more than one published training set.
 
+use std::ops::Range;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+pub mod arithmetic;
 pub mod benchmarks;
 mod choices;
 mod competition;
 pub mod countdown;
 mod error;
+pub mod family;
 mod gsm8k;
 pub mod hub;
 mod math;
@@ -21,6 +24,7 @@ mod table;
 mod write;
 
 pub use error::{DataError, Result};
+pub use family::Split;
 pub use table::{Place, Row, Rows};
 pub use write::write_rows;
 
@@ -48,6 +52,9 @@ pub struct Demonstration {
     pub problem: Problem,
     /// What the teacher wrote.
     pub response: String,
+    /// Bytes of the response that are wrong on purpose: shown, not learned.
+    #[serde(skip)]
+    pub slips: Vec<Range<usize>>,
 }
 
 /// Reads the problems of a file. Rows may be normalised (`problem`, `answer` and where known `id`,
@@ -91,7 +98,7 @@ pub fn demonstration(row: &Row, response_field: Option<&str>) -> Result<Demonstr
     let said =
         || messages::last(row, "messages", "assistant").transpose().filter(|_| response_field.is_none());
     let response = response.or_else(said).ok_or_else(|| row.missing(&fields))??.to_owned();
-    Ok(Demonstration { problem: asked(row)?, response })
+    Ok(Demonstration { problem: asked(row)?, response, slips: vec![] })
 }
 
 /// Where a response may stand; the first that is there counts.

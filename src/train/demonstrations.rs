@@ -7,11 +7,12 @@ use rand_chacha::ChaCha8Rng;
 
 use super::Result;
 use super::batch::Sequence;
+use super::problems::apportion;
 use super::recipe::DemonstrationData;
-use crate::data::countdown::{
-    CountdownSource, ParallelOptions, SequentialOptions, Split, Task, parallel, sequential,
-};
-use crate::data::{DataError, Demonstration, load_demonstrations};
+use crate::data::arithmetic::{ArithmeticSource, IndependentOptions, RepeatedOptions, independent, repeated};
+use crate::data::countdown::{CountdownSource, ParallelOptions, SequentialOptions, parallel, sequential};
+use crate::data::family::{Family, Source, Written};
+use crate::data::{DataError, Demonstration, Split, arithmetic, countdown, load_demonstrations};
 use crate::layout::{Structure, parse};
 use crate::model::{ModelError, Pretrained};
 use crate::prompt::Controls;
@@ -19,25 +20,48 @@ use crate::prompt::Controls;
 /// Where demonstrations come from.
 pub enum Demonstrations {
     /// Countdown searches, written anew for each step.
-    Countdown(CountdownSource, Style),
+    Countdown(CountdownSource, Search),
+    /// Long arithmetic, written anew for each step.
+    Arithmetic(ArithmeticSource, Workings),
+    /// Several of these, each with its share of a step.
+    Mix(Vec<(f64, Demonstrations)>),
     /// The rows of a file, shuffled once an epoch.
     Rows(Vec<Demonstration>),
 }
 
 /// How a Countdown search is written.
 #[derive(Clone)]
-pub enum Style {
+pub enum Search {
     /// In one stream.
     Sequential(SequentialOptions),
     /// In parallel paths.
     Parallel(ParallelOptions),
 }
 
-impl Style {
-    fn write(&self, task: &Task, rng: &mut ChaCha8Rng) -> String {
-        match self {
+impl Search {
+    fn write(&self, task: &countdown::Task, rng: &mut ChaCha8Rng) -> Written {
+        let text = match self {
             Self::Sequential(options) => sequential(task, rng, options),
             Self::Parallel(options) => parallel(task, rng, options),
+        };
+        Written { text, slips: vec![] }
+    }
+}
+
+/// How a chain of long arithmetic is worked out.
+#[derive(Clone)]
+pub enum Workings {
+    /// In one stream, once or several times.
+    Repeated(RepeatedOptions),
+    /// In parallel paths.
+    Independent(IndependentOptions),
+}
+
+impl Workings {
+    fn write(&self, task: &arithmetic::Task, rng: &mut ChaCha8Rng) -> Written {
+        match self {
+            Self::Repeated(options) => repeated(task, rng, options),
+            Self::Independent(options) => independent(task, rng, options),
         }
     }
 }
@@ -68,18 +92,30 @@ impl Demonstrations {
             }
             return Ok(Self::Rows(rows));
         }
+        if !data.mix.is_empty() {
+            let parts = data.mix.iter().map(|part| Ok((part.share.into(), Self::open(part)?)));
+            return Ok(Self::Mix(parts.collect::<Result<_>>()?));
+        }
+        if let Some(tiers) = &data.arithmetic {
+            let workings = match &data.independent {
+                Some(options) => Workings::Independent(options.clone()),
+                None => Workings::Repeated(data.repeated.clone().unwrap_or_default()),
+            };
+            return Ok(Self::Arithmetic(tiers.clone(), workings));
+        }
         let tiers = data.countdown.clone().unwrap_or(CountdownSource { tiers: vec![], weights: None });
-        let style = match &data.parallel {
-            Some(options) => Style::Parallel(options.clone()),
-            None => Style::Sequential(data.sequential.clone().unwrap_or_default()),
+        let search = match &data.parallel {
+            Some(options) => Search::Parallel(options.clone()),
+            None => Search::Sequential(data.sequential.clone().unwrap_or_default()),
         };
-        Ok(Self::Countdown(tiers, style))
+        Ok(Self::Countdown(tiers, search))
     }
 
     /// Number of rows; generated demonstrations are without number, so they count none.
     pub fn count(&self) -> usize {
         match self {
-            Self::Countdown(..) => 0,
+            Self::Countdown(..) | Self::Arithmetic(..) => 0,
+            Self::Mix(parts) => parts.iter().map(|(_, part)| part.count()).sum(),
             Self::Rows(rows) => rows.len(),
         }
     }
@@ -87,15 +123,21 @@ impl Demonstrations {
     /// The `n` demonstrations of step `step`.
     pub fn rows(&self, seed: u64, step: usize, n: usize) -> Result<Vec<Demonstration>> {
         match self {
-            Self::Countdown(tiers, style) => {
-                let mut rng = ChaCha8Rng::seed_from_u64(seed);
-                rng.set_stream(step as u64 + 1);
-                let tasks = tiers.tasks(Split::Train, seed.wrapping_add(step as u64))?;
-                let write = |(tier, task): (_, Task)| {
-                    let response = style.write(&task, &mut rng);
-                    Demonstration { problem: task.problem(tier), response }
-                };
-                Ok(tasks.take(n).map(write).collect())
+            Self::Countdown(tiers, search) => {
+                generate(tiers, seed, step, n, |task, rng| search.write(task, rng))
+            }
+            Self::Arithmetic(tiers, workings) => {
+                generate(tiers, seed, step, n, |task, rng| workings.write(task, rng))
+            }
+            Self::Mix(parts) => {
+                let shares: Vec<f64> = parts.iter().map(|(share, _)| *share).collect();
+                let mut rows = Vec::with_capacity(n);
+                for (i, ((_, part), n)) in parts.iter().zip(apportion(n, &shares)).enumerate() {
+                    // An odd multiplier keeps the streams of the parts apart.
+                    let seed = seed.wrapping_add((i as u64).wrapping_mul(0xD6E8_FEB8_6659_FD93));
+                    rows.extend(part.rows(seed, step, n)?);
+                }
+                Ok(rows)
             }
             Self::Rows(rows) => {
                 Ok(epoch_indices(rows.len(), seed, step * n, n).map(|i| rows[i].clone()).collect())
@@ -127,6 +169,24 @@ impl Demonstrations {
     }
 }
 
+/// The `n` demonstrations of a step, of a family.
+fn generate<F: Family>(
+    tiers: &Source<F>,
+    seed: u64,
+    step: usize,
+    n: usize,
+    write: impl Fn(&F::Task, &mut ChaCha8Rng) -> Written,
+) -> Result<Vec<Demonstration>> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(step as u64 + 1);
+    let tasks = tiers.tasks(Split::Train, seed.wrapping_add(step as u64))?;
+    let write = |(tier, task)| {
+        let Written { text, slips } = write(&task, &mut rng);
+        Demonstration { problem: F::problem(&task, tier), response: text, slips }
+    };
+    Ok(tasks.take(n).map(write).collect())
+}
+
 /// Indices `first..first + n` of an endless walk over `count` rows that is shuffled anew in each epoch.
 pub fn epoch_indices(count: usize, seed: u64, first: usize, n: usize) -> impl Iterator<Item = usize> {
     let mut epoch = (usize::MAX, Vec::new());
@@ -153,7 +213,10 @@ pub fn sequence(
     let response =
         model.tokenizer.encode_response(&row.response).map_err(|e| ModelError::from(e).to_string())?;
     let structure = structure.unwrap_or(Structure::Causal);
-    let parsed = parse(&prompt, &response, controls, structure).map_err(|e| e.to_string())?;
+    let mut parsed = parse(&prompt, &response, controls, structure).map_err(|e| e.to_string())?;
+    for token in slipped(row, &response, model)? {
+        parsed.sampled[prompt.len() + token] = false;
+    }
     let limit = model.decoder.config().position_limit();
     match parsed.layout.positions().iter().max() {
         Some(&last) if last as usize >= limit => {
@@ -161,6 +224,30 @@ pub fn sequence(
         }
         _ => Ok(parsed.into()),
     }
+}
+
+/// The response's tokens that hold a byte which is wrong on purpose.
+fn slipped(
+    row: &Demonstration,
+    response: &[u32],
+    model: &Pretrained,
+) -> std::result::Result<Vec<usize>, String> {
+    if row.slips.is_empty() {
+        return Ok(vec![]);
+    }
+    let mut stream = model.tokenizer.decode_stream();
+    let mut text = String::new();
+    let mut tokens = Vec::new();
+    for (token, &id) in response.iter().enumerate() {
+        let start = text.len();
+        text += &stream.push(id).map_err(|e| ModelError::from(e).to_string())?;
+        if row.slips.iter().any(|slip| slip.start < text.len() && start < slip.end) {
+            tokens.push(token);
+        }
+    }
+    // What the tokenizer writes otherwise than it was given has its slips elsewhere.
+    let same = text.trim_end() == row.response.trim_end();
+    same.then_some(tokens).ok_or_else(|| "its slips cannot be found in what the tokenizer makes of it".into())
 }
 
 #[cfg(test)]

@@ -208,7 +208,7 @@ fn steps(stage: &Stage) -> Result<Option<u64>> {
 }
 
 fn here(data: &DemonstrationData) -> bool {
-    data.file.as_ref().is_none_or(|file| file.exists())
+    data.parts().iter().all(|part| part.file.as_ref().is_none_or(|file| file.exists()))
 }
 
 /// Tokens of the demonstrations that a stage sees.
@@ -239,7 +239,9 @@ fn sampled(recipe: &Recipe, arm: &Arm, grpo: &GrpoConfig, steps: Option<u64>, dr
 
 fn evaluation_tokens(recipe: &Recipe) -> u64 {
     let Some(evaluation) = &recipe.evaluation else { return 0 };
-    let tiers = evaluation.countdown.as_ref().map_or(0, |c| c.tiers.len()) + evaluation.files.len();
+    let tiers = evaluation.countdown.as_ref().map_or(0, |c| c.tiers.len())
+        + evaluation.arithmetic.as_ref().map_or(0, |a| a.tiers.len())
+        + evaluation.files.len();
     let stages = recipe.arms.iter().flat_map(|arm| &arm.stages).filter(|stage| stage.evaluate).count();
     let columns = stages + usize::from(recipe.model.init.is_none());
     let responses = columns * tiers * evaluation.problems * evaluation.samples;

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use super::Result;
 use super::demonstrations::epoch_indices;
-use super::recipe::{ProblemData, Progression};
-use crate::data::countdown::{CountdownSource, Split};
-use crate::data::{DataError, Problem, load_problems};
+use super::recipe::{ProblemData, Progression, TierData};
+use crate::data::arithmetic::ArithmeticSource;
+use crate::data::countdown::CountdownSource;
+use crate::data::{DataError, Problem, Split, load_problems};
 
 /// The problems of a stage, by tier.
 pub struct Problems {
@@ -22,6 +23,8 @@ pub struct Problems {
 enum Source {
     /// Countdown tasks of the training split, drawn anew for each step.
     Countdown(CountdownSource),
+    /// Long arithmetic likewise.
+    Arithmetic(ArithmeticSource),
     /// Rows of a file, shuffled once an epoch.
     Rows(Vec<Problem>),
 }
@@ -37,21 +40,17 @@ pub struct Drawn {
 impl Problems {
     /// Opens the data of a stage (checked by [`Recipe::parse`](super::recipe::Recipe::parse)).
     pub fn open(data: &ProblemData) -> Result<Self> {
-        let tiers = data.tiers.iter().map(|tier| rows(&tier.file, &tier.levels, tier.limit));
-        let mut sources = tiers.collect::<Result<Vec<_>>>()?;
+        let mut sources = data.tiers.iter().map(Source::open).collect::<Result<Vec<_>>>()?;
         if let Some(file) = &data.file {
             sources.push(rows(file, &data.levels, data.limit)?);
         }
-        match &data.countdown {
-            // A mixture of tiers is one stream with its own weights.
-            Some(source) if data.progression.is_none() => sources.push(Source::Countdown(source.clone())),
-            Some(source) => sources.extend(
-                source
-                    .tiers
-                    .iter()
-                    .map(|&tier| Source::Countdown(CountdownSource { tiers: vec![tier], weights: None })),
-            ),
-            None => {}
+        // A mixture of tiers is one stream with its own weights.
+        if data.progression.is_none() {
+            sources.extend(data.countdown.iter().cloned().map(Source::Countdown));
+            sources.extend(data.arithmetic.iter().cloned().map(Source::Arithmetic));
+        } else {
+            sources.extend(data.countdown.iter().flat_map(|source| source.each()).map(Source::Countdown));
+            sources.extend(data.arithmetic.iter().flat_map(|source| source.each()).map(Source::Arithmetic));
         }
         let shares = match data.tiers.as_slice() {
             [] => vec![1.0; sources.len()],
@@ -73,7 +72,7 @@ impl Problems {
     /// Number of rows; generated tasks are without number, so they count none.
     pub fn count(&self) -> usize {
         let rows = |source: &Source| match source {
-            Source::Countdown(_) => 0,
+            Source::Countdown(_) | Source::Arithmetic(_) => 0,
             Source::Rows(rows) => rows.len(),
         };
         self.sources.iter().map(rows).sum()
@@ -106,9 +105,19 @@ impl Problems {
 }
 
 impl Source {
+    fn open(tier: &TierData) -> Result<Self> {
+        let countdown = tier.countdown.clone().map(Self::Countdown);
+        let generated = countdown.or_else(|| tier.arithmetic.clone().map(Self::Arithmetic));
+        let of_file = || rows(tier.file.as_deref().unwrap_or(Path::new("")), &tier.levels, tier.limit);
+        generated.map_or_else(of_file, Ok)
+    }
+
     fn draw(&self, seed: u64, number: usize, n: usize) -> Result<Vec<Problem>> {
         match self {
             Self::Countdown(source) => {
+                Ok(source.problems(Split::Train, seed.wrapping_add(number as u64), n)?)
+            }
+            Self::Arithmetic(source) => {
                 Ok(source.problems(Split::Train, seed.wrapping_add(number as u64), n)?)
             }
             Self::Rows(rows) => {
@@ -134,7 +143,7 @@ fn rows(file: &Path, levels: &[String], limit: Option<usize>) -> Result<Source> 
 }
 
 /// `n` as whole numbers in proportion to the shares: rounded down, what is left to the largest remainders.
-fn apportion(n: usize, shares: &[f64]) -> Vec<usize> {
+pub(super) fn apportion(n: usize, shares: &[f64]) -> Vec<usize> {
     let total: f64 = shares.iter().sum();
     let exact: Vec<f64> = shares.iter().map(|share| n as f64 * share / total).collect();
     let mut counts: Vec<usize> = exact.iter().map(|count| count.floor() as usize).collect();

@@ -15,9 +15,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Result, TrainError};
-use crate::data::countdown::{CountdownSource, Split};
+use crate::data::arithmetic::ArithmeticSource;
+use crate::data::countdown::CountdownSource;
+use crate::data::family::{Family, Source};
 use crate::data::hub::{HubError, Kind, is_name};
-use crate::data::{Problem, load_problems};
+use crate::data::{Problem, Split, load_problems};
 use crate::engine::{EngineOptions, SamplingParams};
 use crate::layout::Structure;
 use crate::model::{Config, EMBEDDED, Info, LoraConfig, Precision, adapter_base};
@@ -160,6 +162,9 @@ pub struct EvaluationConfig {
     /// Countdown tiers, from the test split.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub countdown: Option<CountdownSource>,
+    /// Tiers of long arithmetic, from the test split.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arithmetic: Option<ArithmeticSource>,
     /// Files of problems, here or on the Hub, one tier each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<PathBuf>,
@@ -258,7 +263,8 @@ impl Recipe {
         }
         let stages = self.arms.iter_mut().flat_map(|arm| &mut arm.stages);
         let files = stages.flat_map(|stage| {
-            let shown = stage.sft.iter_mut().filter_map(|sft| sft.data.file.as_mut());
+            let shown = stage.sft.iter_mut().flat_map(|sft| sft.data.parts_mut());
+            let shown = shown.filter_map(|part| part.file.as_mut());
             shown.chain(stage.grpo.iter_mut().flat_map(|grpo| grpo.data.files_mut()))
         });
         for file in files {
@@ -308,13 +314,10 @@ impl Recipe {
     pub fn tiers(&self) -> Result<Vec<Tier>> {
         let Some(evaluation) = &self.evaluation else { return Ok(vec![]) };
         let mut tiers = Vec::new();
-        for &tier in evaluation.countdown.iter().flat_map(|c| &c.tiers) {
-            let source = CountdownSource { tiers: vec![tier], weights: None };
-            let problems = source.problems(Split::Test, self.seed, evaluation.problems)?;
-            let trained =
-                self.rl_data().any(|d| d.countdown.as_ref().is_some_and(|c| c.tiers.contains(&tier)));
-            tiers.push(Tier { name: tier.name().into(), problems, trained });
-        }
+        let countdown = self.rl_data().flat_map(ProblemData::countdown);
+        tiers.extend(self.generated(evaluation.countdown.as_ref(), countdown)?);
+        let arithmetic = self.rl_data().flat_map(ProblemData::arithmetic);
+        tiers.extend(self.generated(evaluation.arithmetic.as_ref(), arithmetic)?);
         let rl_sources = if evaluation.files.is_empty() { HashSet::new() } else { self.rl_sources()? };
         for (i, file) in evaluation.files.iter().enumerate() {
             let name = evaluation.tier_name(i);
@@ -324,6 +327,22 @@ impl Recipe {
             tiers.push(Tier { name, problems, trained });
         }
         Ok(tiers)
+    }
+
+    /// The test problems of each tier of a family.
+    fn generated<'a, F: Family + 'a>(
+        &self,
+        tested: Option<&Source<F>>,
+        trained: impl Iterator<Item = &'a Source<F>>,
+    ) -> Result<Vec<Tier>> {
+        let trained: Vec<F::Tier> = trained.flat_map(|source| source.tiers.iter().copied()).collect();
+        let count = self.evaluation.as_ref().map_or(0, |evaluation| evaluation.problems);
+        let tier = |source: Source<F>| {
+            let problems = source.problems(Split::Test, self.seed, count)?;
+            let tier = source.tiers[0];
+            Ok(Tier { name: tier.to_string(), problems, trained: trained.contains(&tier) })
+        };
+        tested.into_iter().flat_map(Source::each).map(tier).collect()
     }
 
     /// The sources of the rows that reinforcement learning uses.
@@ -468,7 +487,10 @@ mod tests {
             ("sampling.num_paths=9223372036854775806", "sampling.num_paths"),
             ("arms.0.stages.1.grpo.prompts=0", "arms.0.stages.1.grpo.prompts"),
             ("arms.0.stages.0.sft.batch_size=0", "arms.0.stages.0.sft.batch_size"),
-            ("arms.0.stages.0.sft.data.file=x.jsonl", "exactly one of `countdown` and `file`"),
+            (
+                "arms.0.stages.0.sft.data.file=x.jsonl",
+                "exactly one of `countdown`, `arithmetic`, `file` and `mix`",
+            ),
             ("arms.0.stages.0.sft.data.response_field=x", "data.response_field"),
             ("arms.0.stages.0.sft.summary_weight=-1", "summary_weight"),
             ("arms.0.stages.0.sft.optim.eps=0", "optim.eps"),
@@ -506,7 +528,7 @@ mod tests {
             ("arms.0.stages.1.grpo.data.levels=[\"1\"]", "data.levels"),
             (
                 "arms.0.stages.1.grpo.data.tiers=[{file=\"x.jsonl\"}]",
-                "exactly one of `countdown`, `file` and `tiers`",
+                "exactly one of `countdown`, `arithmetic`, `file` and `tiers`",
             ),
             ("arms.0.stages.1.grpo.data.progression={}", "at least two tiers"),
             ("arms.0.stages.2.grpo.data.progression.keep=1.0", "arms.0.stages.2.grpo.data.progression.keep"),

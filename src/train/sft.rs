@@ -5,6 +5,7 @@
 //! 2. Positions and structure come from the response alone; tags that the prompt mentions are text.
 //! 3. Gradients are averaged over the actions of the whole step, whatever the micro-batches.
 //! 4. Actions after a block (summary, answer) can weigh more (`summary_weight`).
+//! 5. What a demonstration marks as wrong on purpose is shown, not learned.
 
 use std::sync::Arc;
 use std::time::Instant;

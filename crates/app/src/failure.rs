@@ -229,7 +229,7 @@ fn of_data(error: &DataError) -> Advice<'static> {
         | DataError::Wrong { .. }
         | DataError::LongLine { .. } => Advice::failed(A_ROW),
         DataError::Open { .. } => Advice::failed(
-            "check the path; `countdown:3,4` stands for generated problems, `org/name` for a data set on the Hub",
+            "check the path; `countdown:3,4` or `arithmetic:chain-2` stands for generated problems, `org/name` for a data set on the Hub",
         ),
         DataError::Exhausted { .. } => Advice::failed("lower `--limit` (in a recipe: evaluation.problems)"),
         DataError::Setting { .. } => Advice::misused(None),

@@ -76,7 +76,7 @@ impl Report {
 pub fn check_file(path: &Path, response_field: Option<&str>, options: &CheckOptions) -> Result<Report> {
     let mut report = Report::default();
     let check = |row: Row| {
-        let Demonstration { problem, response } = read(&row, response_field)?;
+        let Demonstration { problem, response, .. } = read(&row, response_field)?;
         let prompt = prompt(&row);
         let answer = Answer { prompt: prompt.as_deref(), ..Answer::new(&problem, &response) };
         Ok((inspect(&answer, options), problem.id))
@@ -101,7 +101,7 @@ fn clean(
     response_field: Option<&str>,
     options: &CheckOptions,
 ) -> Result<Option<Map<String, Value>>> {
-    let Demonstration { problem, response } = read(&row, response_field)?;
+    let Demonstration { problem, response, .. } = read(&row, response_field)?;
     let prompt = prompt(&row);
     let mended = mend(&Answer { prompt: prompt.as_deref(), ..Answer::new(&problem, &response) }, options);
     if mended.inspection.faults.iter().any(|fault| !fault.kind.is_warning()) {
@@ -122,7 +122,7 @@ fn read(row: &Row, response_field: Option<&str>) -> Result<Demonstration> {
     let fields = response_field.map_or(RESPONSES.to_vec(), |field| vec![field]);
     let first = fields.into_iter().find_map(|field| row.get(field)).and_then(Value::as_str);
     match first.filter(|text| text.trim().is_empty()) {
-        Some(blank) => Ok(Demonstration { problem: asked(row)?, response: blank.to_owned() }),
+        Some(blank) => Ok(Demonstration { problem: asked(row)?, response: blank.to_owned(), slips: vec![] }),
         None => demonstration(row, response_field),
     }
 }

@@ -164,8 +164,9 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
 
     use super::super::oracle::judge;
-    use super::super::{Split, Tier, problems};
+    use super::super::{Tier, problems};
     use super::*;
+    use crate::data::Split;
 
     fn tasks(tier: Tier, n: usize) -> Vec<Task> {
         let rows = problems(tier, Split::Train, 5, n).unwrap();

@@ -216,8 +216,9 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
 
     use super::super::oracle::{evaluate, judge};
-    use super::super::{Split, Tier, draw, problems};
+    use super::super::{Tier, draw, problems};
     use super::*;
+    use crate::data::Split;
 
     /// Checks marked lines of one stream, each new to it, and returns the right ones.
     fn stream<'a>(text: &'a str, task: &Task, tried: &mut HashSet<Vec<&'a str>>) -> Vec<&'a str> {

@@ -1,92 +1,43 @@
-//! Mixtures of Countdown tiers, drawn from a seed.
+//! Countdown as a family: mixtures of its tiers, drawn from a seed.
 
-use std::collections::HashSet;
+use rand::Rng;
 
-use rand::{Rng, RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Serialize};
+use super::{Task, Tier, draw};
+use crate::data::family::{Family, Source, Split};
+use crate::data::{Problem, Result};
 
-use super::{Split, Task, Tier, draw, join};
-use crate::data::{DataError, Problem, Result};
+/// The family, for [`Source`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Countdown;
 
-/// The tiers that a stage draws from, as a recipe writes them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CountdownSource {
-    /// The tiers in the mixture.
-    pub tiers: Vec<Tier>,
-    /// One weight a tier; equal shares without.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub weights: Option<Vec<f32>>,
-}
+/// The Countdown tiers that a stage draws from.
+pub type CountdownSource = Source<Countdown>;
 
-impl CountdownSource {
-    /// An endless stream of tasks, the same for the same arguments. Tasks may come again.
-    pub fn tasks(&self, split: Split, seed: u64) -> Result<impl Iterator<Item = (Tier, Task)> + use<>> {
-        let tiers = self.weighted()?;
-        // ChaCha8: the same numbers on every machine and in every release, unlike `StdRng`.
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        Ok(std::iter::repeat_with(move || {
-            let tier = pick(&tiers, &mut rng);
-            (tier, draw(tier, split, &mut rng))
-        }))
+impl Family for Countdown {
+    type Tier = Tier;
+    type Task = Task;
+
+    const NAME: &'static str = "Countdown";
+    const TIERS: &'static [Tier] = &Tier::ALL;
+
+    fn draw(tier: Tier, split: Split, rng: &mut impl Rng) -> Task {
+        draw(tier, split, rng)
     }
 
-    /// The first `n` different tasks of the stream, as rows.
-    pub fn problems(&self, split: Split, seed: u64, n: usize) -> Result<Vec<Problem>> {
-        /// So many tasks in a row that are all known: there are hardly others.
-        const PATIENCE: usize = 10_000;
-        let mut tasks = self.tasks(split, seed)?;
-        let mut seen = HashSet::new();
-        let mut problems = Vec::new();
-        while problems.len() < n {
-            let Some((tier, task)) =
-                tasks.by_ref().take(PATIENCE).find(|(_, task)| seen.insert(task.clone()))
-            else {
-                return Err(DataError::Exhausted {
-                    generator: format!("Countdown (tiers {}, {split:?})", join(&self.tiers, ", ")),
-                    found: problems.len(),
-                    wanted: n,
-                });
-            };
-            problems.push(task.problem(tier));
-        }
-        Ok(problems)
-    }
-
-    fn weighted(&self) -> Result<Vec<(Tier, f64)>> {
-        let wrong = |field, expected, got| Err(DataError::Setting { field, expected, got });
-        if self.tiers.is_empty() {
-            return wrong("tiers", "at least one tier", "none".into());
-        }
-        let weights = self.weights.clone().unwrap_or_else(|| vec![1.0; self.tiers.len()]);
-        let sound = weights.iter().all(|w| w.is_finite() && *w >= 0.0) && weights.iter().any(|w| *w > 0.0);
-        if weights.len() != self.tiers.len() || !sound {
-            let got = format!("{weights:?} for {} tiers", self.tiers.len());
-            return wrong("weights", "one weight a tier, none negative, not all zero", got);
-        }
-        Ok(self.tiers.iter().copied().zip(weights.into_iter().map(f64::from)).collect())
+    fn problem(task: &Task, tier: Tier) -> Problem {
+        task.problem(tier)
     }
 }
 
 /// `n` different tasks of one tier, the same for the same arguments.
 pub fn problems(tier: Tier, split: Split, seed: u64, n: usize) -> Result<Vec<Problem>> {
-    CountdownSource { tiers: vec![tier], weights: None }.problems(split, seed, n)
-}
-
-fn pick(tiers: &[(Tier, f64)], rng: &mut impl Rng) -> Tier {
-    let mut rest = rng.random::<f64>() * tiers.iter().map(|(_, weight)| weight).sum::<f64>();
-    let chosen = tiers.iter().find(|(_, weight)| {
-        rest -= weight;
-        rest < 0.0
-    });
-    // Rounding may leave a crumb of `rest`, which then belongs to the last tier with a weight.
-    let last = || tiers.iter().rfind(|(_, weight)| *weight > 0.0);
-    chosen.or_else(last).expect("a checked mixture has a tier with a weight").0
+    CountdownSource::of(tier).problems(split, seed, n)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]

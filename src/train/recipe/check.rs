@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::super::curriculum::column_name;
 use super::{
     Arm, DemonstrationData, EvaluationConfig, GrpoConfig, ProblemData, Progression, Recipe, SftConfig, Stage,
-    StopRule,
+    StopRule, TierData,
 };
 use crate::engine::SamplingParams;
 use crate::layout::Structure;
@@ -47,23 +47,29 @@ fn name(key: &str, name: &str) -> Checked {
     }
 }
 
+/// Where data may come from: a name, whether it is given, and the settings that mean something beside it alone.
+type Place<'a> = (&'a str, bool, &'a [(&'a str, bool)]);
+
 /// Data comes from one place, and only with the settings that this place has.
-fn one_source(
-    countdown: bool,
-    file: bool,
-    of_countdown: &[(&str, bool)],
-    of_file: &[(&str, bool)],
-) -> Checked {
-    if countdown == file {
-        return Err("data: expected exactly one of `countdown` and `file`".into());
+fn one_place(places: &[Place]) -> Checked {
+    if places.iter().filter(|(_, given, _)| *given).count() != 1 {
+        let names: Vec<String> = places.iter().map(|(name, ..)| format!("`{name}`")).collect();
+        let (last, others) = names.split_last().expect("data has some place");
+        return Err(format!("expected exactly one of {} and {last}", others.join(", ")));
     }
-    let strangers = if countdown { of_file } else { of_countdown };
-    match strangers.iter().find(|(_, set)| *set) {
-        Some((key, _)) => {
-            let other = if countdown { "file" } else { "countdown" };
-            Err(format!("data.{key}: means something beside `{other}` only; remove it"))
+    for (name, _, settings) in places.iter().filter(|(_, given, _)| !given) {
+        if let Some((key, _)) = settings.iter().find(|(_, set)| *set) {
+            return Err(format!("{key}: means something beside `{name}` only; remove it"));
         }
-        None => Ok(()),
+    }
+    Ok(())
+}
+
+/// Both styles at once, or none.
+fn one_style(given: bool, stream: (&str, bool), paths: (&str, bool)) -> Checked {
+    match given && stream.1 == paths.1 {
+        true => Err(format!("expected exactly one of `{}` and `{}`", stream.0, paths.0)),
+        false => Ok(()),
     }
 }
 
@@ -123,16 +129,21 @@ impl EvaluationConfig {
         count("problems", self.problems)?;
         count("samples", self.samples)?;
         within("num_paths", self.num_paths.unwrap_or(1) as f64, 1.0, 1024.0)?;
-        if self.countdown.is_none() && self.files.is_empty() {
-            return Err("countdown: expected `countdown`, `files`, or both".into());
+        if self.countdown.is_none() && self.arithmetic.is_none() && self.files.is_empty() {
+            return Err("countdown: expected `countdown`, `arithmetic`, `files`, or several of them".into());
         }
-        if self.countdown.as_ref().is_some_and(|c| c.weights.is_some()) {
-            return Err("countdown.weights: each tier is evaluated by itself; remove it".into());
+        let weighted = [
+            ("countdown", self.countdown.as_ref().is_some_and(|c| c.weights.is_some())),
+            ("arithmetic", self.arithmetic.as_ref().is_some_and(|a| a.weights.is_some())),
+        ];
+        if let Some((key, _)) = weighted.iter().find(|(_, weighted)| *weighted) {
+            return Err(format!("{key}.weights: each tier is evaluated by itself; remove it"));
         }
         let mut names = HashSet::new();
         let tiers = self.countdown.iter().flat_map(|c| &c.tiers).map(|tier| tier.name().to_owned());
+        let chains = self.arithmetic.iter().flat_map(|a| &a.tiers).map(|tier| tier.name().to_owned());
         let of_files = (0..self.files.len()).map(|i| self.tier_name(i));
-        match tiers.chain(of_files).find(|name| !names.insert(name.clone())) {
+        match tiers.chain(chains).chain(of_files).find(|name| !names.insert(name.clone())) {
             Some(name) => Err(format!("files: two tiers would be called {name:?}")),
             None => Ok(()),
         }
@@ -174,7 +185,7 @@ impl StopRule {
 fn steps_or_epochs(steps: Option<usize>, epochs: Option<f64>, endless: bool) -> Checked {
     match (steps, epochs) {
         (Some(_), None) => Ok(()),
-        (None, Some(_)) if endless => Err("epochs: Countdown tasks have no end; set `steps` instead".into()),
+        (None, Some(_)) if endless => Err("epochs: generated tasks have no end; set `steps` instead".into()),
         (None, Some(epochs)) => within("epochs", epochs, 1e-6, 1e4),
         _ => Err("steps: expected exactly one of `steps` and `epochs`".into()),
     }
@@ -182,38 +193,69 @@ fn steps_or_epochs(steps: Option<usize>, epochs: Option<f64>, endless: bool) -> 
 
 impl SftConfig {
     fn check(&self, arm: &Arm) -> Checked {
-        steps_or_epochs(self.steps, self.epochs, self.data.countdown.is_some())?;
+        let endless = |part: &DemonstrationData| part.countdown.is_some() || part.arithmetic.is_some();
+        steps_or_epochs(self.steps, self.epochs, self.data.parts().iter().any(endless))?;
         count("batch_size", self.batch_size)?;
         count("micro_batch_tokens", self.micro_batch_tokens)?;
         within("summary_weight", self.summary_weight.into(), 0.0, 1e3)?;
         self.optim.check().map_err(below("optim"))?;
-        self.data.check(arm)
+        self.data.check(arm).map_err(|reason| nested("data", reason))
     }
+}
+
+/// A key below another one, or what is expected of that one itself.
+fn nested(key: impl std::fmt::Display, reason: String) -> String {
+    if reason.starts_with("expected") { format!("{key}: {reason}") } else { format!("{key}.{reason}") }
 }
 
 impl DemonstrationData {
     fn check(&self, arm: &Arm) -> Checked {
+        if self.share != 1.0 {
+            return Err("share: means something within `mix` only; remove it".into());
+        }
+        for (i, part) in self.mix.iter().enumerate() {
+            within(&format!("mix.{i}.share"), part.share.into(), 1e-6, 1e6)?;
+            let part_check =
+                if part.mix.is_empty() { part.check_part(arm) } else { Err("mix: is one already".into()) };
+            part_check.map_err(|reason| nested(format_args!("mix.{i}"), reason))?;
+        }
+        self.check_part(arm)
+    }
+
+    fn check_part(&self, arm: &Arm) -> Checked {
         let (sequential, parallel) = (self.sequential.is_some(), self.parallel.is_some());
-        one_source(
-            self.countdown.is_some(),
-            self.file.is_some(),
-            &[("sequential", sequential), ("parallel", parallel)],
-            &[("response_field", self.response_field.is_some()), ("levels", !self.levels.is_empty())],
-        )?;
-        if self.countdown.is_some() && sequential == parallel {
-            return Err("data: expected exactly one of `sequential` and `parallel`".into());
+        let (repeated, independent) = (self.repeated.is_some(), self.independent.is_some());
+        one_place(&[
+            ("countdown", self.countdown.is_some(), &[("sequential", sequential), ("parallel", parallel)]),
+            (
+                "arithmetic",
+                self.arithmetic.is_some(),
+                &[("repeated", repeated), ("independent", independent)],
+            ),
+            (
+                "file",
+                self.file.is_some(),
+                &[("response_field", self.response_field.is_some()), ("levels", !self.levels.is_empty())],
+            ),
+            ("mix", !self.mix.is_empty(), &[]),
+        ])?;
+        one_style(self.countdown.is_some(), ("sequential", sequential), ("parallel", parallel))?;
+        one_style(self.arithmetic.is_some(), ("repeated", repeated), ("independent", independent))?;
+        for (key, given) in [("parallel", parallel), ("independent", independent)] {
+            if given && arm.structure.is_none() {
+                return Err(format!("{key}: the arm has no `structure`, so its model has no tags"));
+            }
         }
-        if parallel && arm.structure.is_none() {
-            return Err("data.parallel: the arm has no `structure`, so its model has no tags".into());
-        }
-        self.sequential.iter().try_for_each(|o| o.check()).map_err(|e| format!("data.sequential.{e}"))?;
-        self.parallel.iter().try_for_each(|o| o.check()).map_err(|e| format!("data.parallel.{e}"))
+        self.sequential.iter().try_for_each(|o| o.check()).map_err(|e| format!("sequential.{e}"))?;
+        self.parallel.iter().try_for_each(|o| o.check()).map_err(|e| format!("parallel.{e}"))?;
+        self.repeated.iter().try_for_each(|o| o.check()).map_err(|e| format!("repeated.{e}"))?;
+        self.independent.iter().try_for_each(|o| o.check()).map_err(|e| format!("independent.{e}"))
     }
 }
 
 impl GrpoConfig {
     fn check(&self, arm: &Arm, of_arm: &SamplingParams) -> Checked {
-        steps_or_epochs(self.steps, self.epochs, self.data.countdown.is_some())?;
+        steps_or_epochs(self.steps, self.epochs, self.data.is_endless())?;
         count("prompts", self.prompts)?;
         count("num_generations", self.num_generations)?;
         count("mini_batches", self.mini_batches)?;
@@ -244,39 +286,57 @@ impl GrpoConfig {
             return Err("temperature: expected above 0 (the responses of a group must differ), got 0".into());
         }
         self.optim.check().map_err(below("optim"))?;
-        self.data.check()
+        self.data.check().map_err(|reason| nested("data", reason))
     }
 }
 
 impl ProblemData {
     fn check(&self) -> Checked {
-        let given = [self.countdown.is_some(), self.file.is_some(), !self.tiers.is_empty()];
-        if given.iter().filter(|given| **given).count() != 1 {
-            return Err("data: expected exactly one of `countdown`, `file` and `tiers`".into());
-        }
-        for (key, given) in [("limit", self.limit.is_some()), ("levels", !self.levels.is_empty())] {
-            if given && self.file.is_none() {
-                return Err(format!("data.{key}: means something beside `file` only; remove it"));
-            }
-        }
-        self.limit.map_or(Ok(()), |limit| count("data.limit", limit))?;
+        one_place(&[
+            ("countdown", self.countdown.is_some(), &[]),
+            ("arithmetic", self.arithmetic.is_some(), &[]),
+            (
+                "file",
+                self.file.is_some(),
+                &[("limit", self.limit.is_some()), ("levels", !self.levels.is_empty())],
+            ),
+            ("tiers", !self.tiers.is_empty(), &[]),
+        ])?;
+        self.limit.map_or(Ok(()), |limit| count("limit", limit))?;
         for (i, tier) in self.tiers.iter().enumerate() {
-            tier.limit.map_or(Ok(()), |limit| count(&format!("data.tiers.{i}.limit"), limit))?;
-            within(&format!("data.tiers.{i}.share"), tier.share.into(), 1e-6, 1e6)?;
+            tier.check().map_err(|reason| nested(format_args!("tiers.{i}"), reason))?;
         }
         let Some(progression) = &self.progression else { return Ok(()) };
-        let tiers = self.countdown.as_ref().map_or(self.tiers.len(), |countdown| countdown.tiers.len());
+        let of_countdown =
+            self.countdown.as_ref().map(|source| (source.tiers.len(), source.weights.is_some()));
+        let of_arithmetic =
+            self.arithmetic.as_ref().map(|source| (source.tiers.len(), source.weights.is_some()));
+        let shared = self.tiers.iter().any(|tier| tier.share != 1.0);
+        let (tiers, weighted) = of_countdown.or(of_arithmetic).unwrap_or((self.tiers.len(), shared));
         if tiers < 2 {
-            return Err(format!(
-                "data.progression: expected at least two tiers to move through, got {tiers}"
-            ));
+            return Err(format!("progression: expected at least two tiers to move through, got {tiers}"));
         }
-        let weighted = self.countdown.as_ref().is_some_and(|countdown| countdown.weights.is_some());
-        if weighted || self.tiers.iter().any(|tier| tier.share != 1.0) {
+        if weighted {
             let tiers = "remove the `weights` and `share` of the tiers";
-            return Err(format!("data.progression: decides by itself what each tier gives; {tiers}"));
+            return Err(format!("progression: decides by itself what each tier gives; {tiers}"));
         }
-        progression.check().map_err(below("data.progression"))
+        progression.check().map_err(below("progression"))
+    }
+}
+
+impl TierData {
+    fn check(&self) -> Checked {
+        one_place(&[
+            (
+                "file",
+                self.file.is_some(),
+                &[("limit", self.limit.is_some()), ("levels", !self.levels.is_empty())],
+            ),
+            ("countdown", self.countdown.is_some(), &[]),
+            ("arithmetic", self.arithmetic.is_some(), &[]),
+        ])?;
+        self.limit.map_or(Ok(()), |limit| count("limit", limit))?;
+        within("share", self.share.into(), 1e-6, 1e6)
     }
 }
 

@@ -9,6 +9,7 @@ use super::super::advantage::ScaleRewards;
 use super::super::demonstrations::Demonstrations;
 use super::super::optim::OptimConfig;
 use super::super::problems::Problems;
+use crate::data::arithmetic::{ArithmeticSource, IndependentOptions, RepeatedOptions};
 use crate::data::countdown::{CountdownSource, ParallelOptions, SequentialOptions};
 use crate::engine::SamplingParams;
 use crate::layout::Structure;
@@ -215,7 +216,7 @@ pub enum LossType {
     DrGrpo,
 }
 
-/// Demonstrations: generated Countdown searches, or a file.
+/// Demonstrations: generated ones of either family, a file, or a mix of such.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DemonstrationData {
@@ -228,9 +229,24 @@ pub struct DemonstrationData {
     /// Searches in parallel paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel: Option<ParallelOptions>,
+    /// Long arithmetic of the training split instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arithmetic: Option<ArithmeticSource>,
+    /// Chains worked out in one stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeated: Option<RepeatedOptions>,
+    /// Chains worked out in parallel paths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub independent: Option<IndependentOptions>,
     /// A JSONL or Parquet file instead, here or on the Hub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
+    /// Several of these instead, each with its share of every step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mix: Vec<DemonstrationData>,
+    /// Its share of a mix, against those of the others.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub share: f32,
     /// The field of the file that holds the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_field: Option<String>,
@@ -239,13 +255,27 @@ pub struct DemonstrationData {
     pub levels: Vec<String>,
 }
 
-/// Problems: generated Countdown tasks, a file, or several tiers of files.
+impl DemonstrationData {
+    /// The parts of a mix; itself where it is none.
+    pub fn parts(&self) -> &[DemonstrationData] {
+        if self.mix.is_empty() { std::slice::from_ref(self) } else { &self.mix }
+    }
+
+    pub(super) fn parts_mut(&mut self) -> &mut [DemonstrationData] {
+        if self.mix.is_empty() { std::slice::from_mut(self) } else { &mut self.mix }
+    }
+}
+
+/// Problems: generated tasks of either family, a file, or several tiers of any of them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProblemData {
     /// Countdown tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub countdown: Option<CountdownSource>,
+    /// Long arithmetic instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arithmetic: Option<ArithmeticSource>,
     /// A JSONL or Parquet file instead, here or on the Hub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
@@ -255,7 +285,7 @@ pub struct ProblemData {
     /// Only the first rows of the file (of those levels).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
-    /// Tiers from easy to hard instead, each a file or a part of one.
+    /// Tiers from easy to hard instead, each a file, a part of one, or generated tasks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tiers: Vec<TierData>,
     /// Begin with the first tier and move on by solve rate, instead of mixing all of them from the start.
@@ -264,22 +294,44 @@ pub struct ProblemData {
 }
 
 impl ProblemData {
+    /// All Countdown tasks in it.
+    pub fn countdown(&self) -> impl Iterator<Item = &CountdownSource> {
+        self.countdown.iter().chain(self.tiers.iter().filter_map(|tier| tier.countdown.as_ref()))
+    }
+
+    /// All long arithmetic in it.
+    pub fn arithmetic(&self) -> impl Iterator<Item = &ArithmeticSource> {
+        self.arithmetic.iter().chain(self.tiers.iter().filter_map(|tier| tier.arithmetic.as_ref()))
+    }
+
+    /// Whether all of it is generated, and so without end.
+    pub fn is_endless(&self) -> bool {
+        self.countdown().next().is_some() || self.arithmetic().next().is_some()
+    }
+
     /// The files it reads.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
-        self.file.as_deref().into_iter().chain(self.tiers.iter().map(|tier| tier.file.as_path()))
+        self.file.as_deref().into_iter().chain(self.tiers.iter().filter_map(|tier| tier.file.as_deref()))
     }
 
     pub(super) fn files_mut(&mut self) -> impl Iterator<Item = &mut PathBuf> {
-        self.file.as_mut().into_iter().chain(self.tiers.iter_mut().map(|tier| &mut tier.file))
+        self.file.as_mut().into_iter().chain(self.tiers.iter_mut().filter_map(|tier| tier.file.as_mut()))
     }
 }
 
-/// One tier of problems in files.
+/// One tier of problems: exactly one of `file`, `countdown` and `arithmetic`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TierData {
     /// A JSONL or Parquet file, here or on the Hub.
-    pub file: PathBuf,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    /// Countdown tasks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub countdown: Option<CountdownSource>,
+    /// Long arithmetic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arithmetic: Option<ArithmeticSource>,
     /// Only the rows of these levels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<String>,
@@ -328,6 +380,10 @@ fn default_epsilon() -> f32 {
 
 fn one() -> f32 {
     1.0
+}
+
+fn is_one(share: &f32) -> bool {
+    *share == 1.0
 }
 
 fn yes() -> bool {

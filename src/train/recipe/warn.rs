@@ -113,8 +113,8 @@ impl Recipe {
         if let Some(paths) = evaluation.num_paths {
             found.range("evaluation.num_paths", paths as f64, 2.0, 10.0, "beyond it returns diminish");
         }
-        let shown =
-            self.arms.iter().flat_map(|arm| &arm.stages).filter_map(|s| s.sft.as_ref()?.data.file.as_deref());
+        let shown = self.arms.iter().flat_map(|arm| &arm.stages).filter_map(|s| s.sft.as_ref());
+        let shown = shown.flat_map(|sft| sft.data.parts()).filter_map(|part| part.file.as_deref());
         let learned: HashSet<&Path> = shown.chain(self.rl_data().flat_map(ProblemData::files)).collect();
         for (i, file) in
             evaluation.files.iter().enumerate().filter(|(_, file)| learned.contains(file.as_path()))

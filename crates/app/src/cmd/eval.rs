@@ -3,10 +3,12 @@
 use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
+use parallel_r1::data::arithmetic::Arithmetic;
 use parallel_r1::data::benchmarks::benchmark;
-use parallel_r1::data::countdown::{Split, Tier, problems};
+use parallel_r1::data::countdown::Countdown;
+use parallel_r1::data::family::{Family, Source};
 use parallel_r1::data::hub::Kind;
-use parallel_r1::data::{Problem, load_problems};
+use parallel_r1::data::{Problem, Split, load_problems};
 use parallel_r1::engine::{EngineOptions, SamplingParams};
 use parallel_r1::eval::stats::Interval;
 use parallel_r1::eval::{Evaluation, consolidate, evaluate};
@@ -42,7 +44,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     model: ModelArgs,
     /// A .jsonl or .parquet file, `org/name` or `org/name/FILE` on the Hugging Face Hub, a benchmark that is there (gsm8k,
-    /// math500, amc23, aime24, aime25, mmlu), or `countdown:3,4`: generated test problems of these tiers
+    /// math500, amc23, aime24, aime25, mmlu), or `countdown:3,4` or `arithmetic:chain-2`: generated test problems of these
+    /// tiers
     #[arg(long, value_name = "FILE")]
     data: String,
     /// Responses to each problem, K
@@ -103,16 +106,16 @@ impl Args {
     }
 
     fn problems(&self) -> anyhow::Result<Vec<Problem>> {
-        let Some(tiers) = generated(&self.data) else {
-            let mut rows = load_problems(&rows(&self.data)?)?;
-            rows.truncate(self.limit.unwrap_or(usize::MAX));
-            return Ok(rows);
-        };
-        let mut all = Vec::new();
-        for tier in tiers? {
-            all.extend(problems(tier, Split::Test, self.sampling.seed(), self.limit.unwrap_or(GENERATED))?);
+        match Generated::parse(&self.data) {
+            Some(generated) => {
+                generated?.problems(Split::Test, self.sampling.seed(), self.limit.unwrap_or(GENERATED))
+            }
+            None => {
+                let mut rows = load_problems(&rows(&self.data)?)?;
+                rows.truncate(self.limit.unwrap_or(usize::MAX));
+                Ok(rows)
+            }
         }
-        Ok(all)
     }
 }
 
@@ -132,23 +135,58 @@ struct Results<'a> {
     evaluation: Evaluation,
 }
 
-/// The tiers of `countdown` or `countdown:3,4`; `None` of anything else.
-pub(super) fn generated(data: &str) -> Option<anyhow::Result<Vec<Tier>>> {
-    let (kind, names) = data.split_once(':').unwrap_or((data, ""));
-    if kind != "countdown" {
-        return None;
+/// Tiers of a family of generated problems.
+pub(super) enum Generated {
+    Countdown(Source<Countdown>),
+    Arithmetic(Source<Arithmetic>),
+}
+
+impl Generated {
+    /// Reads `countdown`, `countdown:3,4`, or likewise `arithmetic`; `None` of anything else.
+    pub(super) fn parse(data: &str) -> Option<anyhow::Result<Self>> {
+        let (family, names) = data.split_once(':').unwrap_or((data, ""));
+        match family {
+            "countdown" => Some(tiers(data, names).map(Self::Countdown)),
+            "arithmetic" => Some(tiers(data, names).map(Self::Arithmetic)),
+            _ => None,
+        }
     }
+
+    /// The first `count` problems of each tier.
+    pub(super) fn problems(&self, split: Split, seed: u64, count: usize) -> anyhow::Result<Vec<Problem>> {
+        match self {
+            Self::Countdown(source) => each_tier(source, split, seed, count),
+            Self::Arithmetic(source) => each_tier(source, split, seed, count),
+        }
+    }
+}
+
+fn each_tier<F: Family>(
+    source: &Source<F>,
+    split: Split,
+    seed: u64,
+    count: usize,
+) -> anyhow::Result<Vec<Problem>> {
+    let tiers = source.each().map(|tier| tier.problems(split, seed, count));
+    Ok(tiers.collect::<Result<Vec<_>, _>>()?.concat())
+}
+
+/// The tiers of these names, all of the family if there is none.
+fn tiers<F: Family>(data: &str, names: &str) -> anyhow::Result<Source<F>> {
     if names.is_empty() {
-        return Some(Ok(Tier::ALL.to_vec()));
+        return Ok(Source { tiers: F::TIERS.to_vec(), weights: None });
     }
-    let known = || Tier::ALL.map(Tier::name).join(", ");
     let tier = |name: &str| {
-        let found = Tier::ALL.into_iter().find(|tier| tier.name() == name.trim());
+        let found = F::TIERS.iter().copied().find(|tier| tier.to_string() == name.trim());
         found.ok_or_else(|| {
-            Failure::misuse(format!("--data {data}: no tier {name:?}"), format!("the tiers are {}", known()))
+            let known: Vec<String> = F::TIERS.iter().map(ToString::to_string).collect();
+            Failure::misuse(
+                format!("--data {data}: no tier {name:?}"),
+                format!("the tiers are {}", known.join(", ")),
+            )
         })
     };
-    Some(names.split(',').map(tier).collect())
+    Ok(Source { tiers: names.split(',').map(tier).collect::<anyhow::Result<_>>()?, weights: None })
 }
 
 fn print(evaluation: &Evaluation) -> anyhow::Result<()> {

@@ -2,7 +2,9 @@
 
 use super::super::Stage;
 use super::Found;
-use crate::data::countdown::Tier;
+use crate::data::arithmetic::Arithmetic;
+use crate::data::countdown::Countdown;
+use crate::data::family::{Family, Source};
 
 const JUMP: &str = "a jump of more than one tier of difficulty: where nearly all responses are wrong, groups teach \
     nothing; put the tier between in";
@@ -11,20 +13,24 @@ const JUMP: &str = "a jump of more than one tier of difficulty: where nearly all
 #[derive(Default)]
 pub(super) struct Reached {
     countdown: Option<usize>,
+    arithmetic: Option<usize>,
     level: Option<usize>,
 }
 
 impl Reached {
     /// Takes in the tiers of a stage.
     pub(super) fn step(&mut self, stage: &Stage, found: &mut Found) {
-        let countdown = stage.sft.as_ref().and_then(|sft| sft.data.countdown.as_ref());
-        let countdown = countdown.or(stage.grpo.as_ref().and_then(|grpo| grpo.data.countdown.as_ref()));
-        let tiers = countdown.iter().flat_map(|source| &source.tiers);
-        let ranks = tiers.filter_map(|tier| Tier::ALL.iter().position(|other| other == tier)).collect();
         let climbs = stage.grpo.as_ref().is_some_and(|grpo| grpo.data.progression.is_some());
-        visit(&mut self.countdown, ranks, climbs, found);
+        let parts = || stage.sft.iter().flat_map(|sft| sft.data.parts());
+        let problems = || stage.grpo.iter().map(|grpo| &grpo.data);
+        let countdown = parts().filter_map(|part| part.countdown.as_ref());
+        let countdown = countdown.chain(problems().flat_map(|data| data.countdown()));
+        visit(&mut self.countdown, ranks::<Countdown>(countdown), climbs, found);
+        let arithmetic = parts().filter_map(|part| part.arithmetic.as_ref());
+        let arithmetic = arithmetic.chain(problems().flat_map(|data| data.arithmetic()));
+        visit(&mut self.arithmetic, ranks::<Arithmetic>(arithmetic), climbs, found);
         // Levels are compared where they are numbers, as in MATH.
-        let shown = stage.sft.iter().flat_map(|sft| &sft.data.levels);
+        let shown = parts().flat_map(|part| &part.levels);
         let asked = stage.grpo.iter().flat_map(|grpo| {
             grpo.data.levels.iter().chain(grpo.data.tiers.iter().flat_map(|tier| &tier.levels))
         });
@@ -35,6 +41,12 @@ impl Reached {
             found,
         );
     }
+}
+
+/// The places of tiers in their family, from easy to hard.
+fn ranks<'a, F: Family + 'a>(sources: impl Iterator<Item = &'a Source<F>>) -> Vec<usize> {
+    let tiers = sources.flat_map(|source| &source.tiers);
+    tiers.filter_map(|tier| F::TIERS.iter().position(|other| other == tier)).collect()
 }
 
 /// Warns where a stage's tiers lie more than one above what was reached; those of a progression come one by one.

@@ -14,11 +14,11 @@ use parallel_r1::cold_start::generate::{
     Generation, Journal, Problems, Report, Settings, Shape, Tally, Watch,
 };
 use parallel_r1::cold_start::prompts::{BUILT_IN, Template};
-use parallel_r1::data::countdown::{Split, problems};
+use parallel_r1::data::Split;
 use parallel_r1::data::hub::Kind;
 use parallel_r1::data::{Problem, load_problems};
 
-use super::super::eval::generated;
+use super::super::eval::Generated;
 use super::super::generate::print_json;
 use super::check::Limits;
 use crate::failure::Failure;
@@ -28,7 +28,7 @@ use crate::lock::Lock;
 use crate::progress::Progress;
 use crate::sampling::positive;
 
-/// Countdown tasks of each tier, unless `--limit` says otherwise.
+/// Problems of each generated tier, unless `--limit` says otherwise.
 const GENERATED: usize = 100;
 /// Answers to each problem where several become one demonstration.
 const TO_ASSEMBLE: usize = 8;
@@ -49,14 +49,14 @@ const TO_ASSEMBLE: usize = 8;
     parallel-r1 data cold-start countdown:3 --model embedded --shape assembled --out cold\n  \
     parallel-r1 data cold-start --prompt strict --show-prompt > my-prompt.md")]
 pub(crate) struct Args {
-    /// A .jsonl or .parquet file, `org/name/FILE` on the Hugging Face Hub, or `countdown:3,4`: training tasks of these
-    /// tiers
+    /// A .jsonl or .parquet file, `org/name/FILE` on the Hugging Face Hub, or `countdown:3,4` or
+    /// `arithmetic:chain-2`: training tasks of these tiers
     #[arg(value_name = "PROBLEMS", required_unless_present = "show_prompt")]
     problems: Option<String>,
     /// The folder for journal, rows and report
     #[arg(long, value_name = "DIR", required_unless_present = "show_prompt")]
     out: Option<PathBuf>,
-    /// Only the first N problems of the file, or N of each Countdown tier [default: all, or 100 of each tier]
+    /// Only the first N problems of the file, or N of each generated tier [default: all, or 100 of each tier]
     #[arg(long, value_name = "N", value_parser = positive())]
     limit: Option<usize>,
     /// Leave out problems that are in this evaluation set, too: the same text, or many of the same runs of words; may be
@@ -220,14 +220,12 @@ impl Args {
     }
 
     fn read(&self, name: &str) -> anyhow::Result<Vec<Problem>> {
-        let Some(tiers) = generated(name) else {
+        let Some(generated) = Generated::parse(name) else {
             let mut rows = load_problems(&hub::resolve(Kind::DataSet, name)?)?;
             rows.truncate(self.limit.unwrap_or(usize::MAX));
             return Ok(rows);
         };
-        let (seed, count) = (self.teacher.seed(), self.limit.unwrap_or(GENERATED));
-        let tasks = tiers?.into_iter().map(|tier| problems(tier, Split::Train, seed, count));
-        Ok(tasks.collect::<Result<Vec<_>, _>>()?.concat())
+        generated?.problems(Split::Train, self.teacher.seed(), self.limit.unwrap_or(GENERATED))
     }
 
     fn prompt_name(&self) -> &str {
