@@ -265,4 +265,58 @@ mod tests {
         assert_ne!(all[..7], all[7..14]);
         assert_eq!(epoch_indices(7, 3, 5, 9).collect::<Vec<_>>(), all[5..14]);
     }
+
+    fn read(data: &str) -> Demonstrations {
+        Demonstrations::open(&toml::from_str(data).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_mix_keeps_its_shares_and_its_parts_differ() {
+        let part = |share: f32| {
+            format!("{{ share = {share}, arithmetic = {{ tiers = ['chain-2'] }}, repeated = {{}} }}")
+        };
+        let countdown = "{ countdown = { tiers = ['3'] }, sequential = {} }";
+        let mix = read(&format!("mix = [{}, {countdown}, {}]", part(2.0), part(1.0)));
+        let rows = mix.rows(1, 0, 40).unwrap();
+        let sources: Vec<&str> = rows.iter().map(|row| row.problem.source.as_str()).collect();
+        assert_eq!(sources, [vec!["arithmetic"; 20], vec!["countdown"; 10], vec!["arithmetic"; 10]].concat());
+        assert_ne!(rows[..10], rows[30..]);
+        assert_eq!(rows, mix.rows(1, 0, 40).unwrap());
+        assert_ne!(rows, mix.rows(1, 1, 40).unwrap());
+    }
+
+    #[test]
+    fn slips_are_shown_and_not_learned() {
+        let model =
+            Pretrained::open_to_train("embedded", &candle_core::Device::Cpu).unwrap().with_tags(1).unwrap();
+        let controls = model.controls().unwrap();
+        let rows = read("arithmetic = { tiers = ['chain-4'] }\nindependent = { paths = 4, slip = 0.5 }")
+            .rows(1, 0, 8)
+            .unwrap();
+        assert!(rows.iter().map(|row| row.slips.len()).sum::<usize>() > 8);
+        for row in &rows {
+            let written =
+                |row: &Demonstration| sequence(row, &model, &controls, Some(Structure::PathWindow)).unwrap();
+            let (marked, plain) = (written(row), written(&Demonstration { slips: vec![], ..row.clone() }));
+            let lost: Vec<u32> = (0..plain.tokens.len())
+                .filter(|&i| plain.sampled[i] && !marked.sampled[i])
+                .map(|i| plain.tokens[i])
+                .collect();
+            let slips: String = row.slips.iter().map(|slip| &row.response[slip.clone()]).collect();
+            assert_eq!(model.tokenizer.decode(&lost).unwrap(), slips);
+            assert_eq!(plain.tokens, marked.tokens);
+        }
+    }
+
+    #[test]
+    fn slips_that_cannot_be_found_refuse_the_row() {
+        let model = Pretrained::open_to_train("embedded", &candle_core::Device::Cpu).unwrap();
+        let controls = model.controls().unwrap();
+        let mut row =
+            read("arithmetic = { tiers = ['chain-2'] }\nrepeated = {}").rows(1, 0, 1).unwrap().remove(0);
+        row.response.push('é'); // the character tokenizer has no such token
+        row.slips = vec![0..1];
+        let fault = sequence(&row, &model, &controls, None).unwrap_err();
+        assert!(fault.starts_with("its slips cannot be found"), "{fault}");
+    }
 }

@@ -28,6 +28,8 @@ fn an_evaluation_keeps_each_problem() {
 
 #[test]
 fn consolidated_answers_stop_voting_early() {
+    let chains = json(&mut eval("arithmetic:chain-2,chain-4", &["--samples", "1", "--limit", "3"]));
+    assert_eq!(chains["problems"], 6);
     let result = json(&mut eval("countdown:3", &["--samples", "2", "--limit", "3", "--votes", "5"]));
     assert_eq!((&result["problems"], &result["samples"]), (&3.into(), &2.into()));
     let votes = &result["consolidation"];
