@@ -19,4 +19,5 @@ pub mod engine;
 pub mod reward;
 pub mod eval;
 pub mod train;
+pub mod study;
 pub mod cold_start;

@@ -46,6 +46,9 @@ pub struct TrainerState {
     /// For each of its steps the number that a stop rule looks at.
     #[serde(default)]
     pub history: Vec<f64>,
+    /// Tokens that the stage has sampled, or learned from.
+    #[serde(default)]
+    pub tokens: u64,
     /// Where its tiers stand.
     #[serde(default)]
     pub climb: Climb,

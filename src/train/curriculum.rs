@@ -46,6 +46,8 @@ pub struct Session<'a> {
     /// What ends the present stage early, and the number of each of its steps that this looks at.
     stop: Option<StopRule>,
     history: Vec<f64>,
+    /// Tokens that the present stage has sampled, or learned from.
+    tokens: u64,
     /// Where the tiers of the present stage stand.
     pub(super) climb: Climb,
     /// Steps of the arm that are done.
@@ -80,7 +82,8 @@ impl Session<'_> {
         self.steps = stage.steps_before + metrics.step;
         // The number that should rise: the share of right responses, or the mean log-likelihood of an action.
         self.history.extend(metrics.get("accuracy").or(metrics.get("nll").map(|nll| -nll)));
-        let reason = self.stop.as_ref().and_then(|stop| stop.verdict(&self.history));
+        self.tokens += metrics.get("sampled_tokens").or(metrics.get("tokens")).unwrap_or(0.0) as u64;
+        let reason = self.stop.as_ref().and_then(|stop| stop.verdict(&self.history, self.tokens));
         let finished = metrics.step == stage.steps || reason.is_some();
         let cancelled = self.sinks.cancelled();
         let due = self.save_every > 0 && metrics.step.is_multiple_of(self.save_every);
@@ -93,6 +96,7 @@ impl Session<'_> {
                 optimizer_steps: optim.steps(),
                 finished,
                 history: self.history.clone(),
+                tokens: self.tokens,
                 climb: self.climb.clone(),
             };
             let place = self.run.save(&self.model, optim, &state)?;
@@ -210,6 +214,7 @@ pub fn train(recipe: &Recipe, run: &RunFolder, sinks: &mut dyn Sink, device: &De
             saved: None,
             stop: None,
             history: vec![],
+            tokens: 0,
             climb: Climb::default(),
             steps: newest.as_ref().map_or(0, |(_, at)| at.total_steps),
         };
@@ -263,10 +268,12 @@ fn run_stage(
     }
     let mut optim = AdamW::default();
     (session.saved, session.history, session.climb) = (None, vec![], Climb::default());
+    session.tokens = 0;
     if let Some((folder, state)) = newest.filter(|(_, state)| state.stage == id.index) {
         session.saved = Some(folder.clone());
         optim = load_optimizer(folder, state, device)?;
         (session.history, session.climb) = (state.history.clone(), state.climb.clone());
+        session.tokens = state.tokens;
     }
     session.save_every = stage.save_every;
     session.stop = stage.stop.clone();
@@ -284,7 +291,7 @@ fn run_stage(
 }
 
 /// Sampling settings of a run for paths of some structure.
-fn sampling(recipe: &Recipe, structure: Option<Structure>) -> SamplingParams {
+pub fn sampling(recipe: &Recipe, structure: Option<Structure>) -> SamplingParams {
     SamplingParams { seed: recipe.seed, ..recipe::sampling(structure, &recipe.sampling) }
 }
 
@@ -297,6 +304,18 @@ pub fn open_base(recipe: &Recipe, device: &Device) -> Result<Pretrained> {
     let decoder = Decoder::random(&init.config(tokenizer.vocab_size()), recipe.seed)?;
     let template = ChatTemplate::plain(&tokenizer);
     finish(recipe, Pretrained { decoder, tokenizer, template })
+}
+
+/// The model that an arm of a run has come to; `None` if it is not there yet.
+pub fn open_final(
+    recipe: &Recipe,
+    run: &RunFolder,
+    arm: &Arm,
+    device: &Device,
+) -> Result<Option<Pretrained>> {
+    let newest = run.newest(arm)?;
+    let done = newest.filter(|(_, at)| at.stage + 1 == arm.stages.len() && at.finished);
+    done.map(|(folder, _)| open_checkpoint(recipe, &folder, device)).transpose()
 }
 
 /// A checkpoint of a run: a whole model, or an adapter of the base model.

@@ -177,6 +177,13 @@ pub struct EvaluationConfig {
 }
 
 impl EvaluationConfig {
+    /// The names of the generated tiers.
+    pub fn generated_tiers(&self) -> Vec<String> {
+        let countdown = self.countdown.iter().flat_map(|c| &c.tiers).map(|tier| tier.name().to_owned());
+        let chains = self.arithmetic.iter().flat_map(|a| &a.tiers).map(|tier| tier.name().to_owned());
+        countdown.chain(chains).collect()
+    }
+
     /// What the tier of a file is called: after the repository on the Hub, or after the file.
     fn tier_name(&self, index: usize) -> String {
         let file = &self.files[index];

@@ -9,10 +9,14 @@ use super::recipe::{Progression, StopRule};
 const ROUNDING: f64 = 1e-9;
 
 impl StopRule {
-    /// Why the stage is over after these steps, if it is. `values` has one number a step, which should rise.
-    pub fn verdict(&self, values: &[f64]) -> Option<String> {
+    /// Why the stage is over after these steps, if it is. `values` has one number a step, which should rise; `tokens` are
+    /// those of all of them.
+    pub fn verdict(&self, values: &[f64], tokens: u64) -> Option<String> {
         if values.len() < self.min_steps.max(1) {
             return None;
+        }
+        if self.tokens.is_some_and(|enough| tokens >= enough) {
+            return Some(format!("{tokens} tokens"));
         }
         let latest = mean_of_last(values, self.window);
         if let (Some(enough), Some(latest)) = (self.solve_rate, latest)
@@ -62,11 +66,12 @@ impl Climb {
 mod tests {
     use super::*;
 
-    const RULE: StopRule = StopRule { solve_rate: None, plateau: None, window: 2, min_steps: 0 };
+    const RULE: StopRule =
+        StopRule { solve_rate: None, plateau: None, tokens: None, window: 2, min_steps: 0 };
 
     /// The first number of steps after which the rule ends the stage.
     fn ends(rule: &StopRule, values: &[f64]) -> Option<usize> {
-        (1..=values.len()).find(|&n| rule.verdict(&values[..n]).is_some())
+        (1..=values.len()).find(|&n| rule.verdict(&values[..n], 0).is_some())
     }
 
     #[test]
@@ -77,7 +82,7 @@ mod tests {
         assert_eq!(ends(&rule, &[1.0, 0.5]), Some(2));
         let late = StopRule { min_steps: 4, ..rule };
         assert_eq!(ends(&late, &[1.0, 1.0, 1.0, 1.0]), Some(4));
-        assert!(late.verdict(&[1.0; 4]).unwrap().contains("solve rate 1.000 over 2 steps"));
+        assert!(late.verdict(&[1.0; 4], 0).unwrap().contains("solve rate 1.000 over 2 steps"));
     }
 
     #[test]
@@ -90,6 +95,14 @@ mod tests {
         // A fall is no gain.
         assert_eq!(ends(&rule, &[-1.0, -1.0, -2.0, -2.0]), Some(4));
         assert_eq!(ends(&RULE, &[0.5; 9]), None, "no rule, no end");
+    }
+
+    #[test]
+    fn a_stage_ends_at_its_tokens() {
+        let rule = StopRule { tokens: Some(1000), min_steps: 2, ..RULE };
+        assert_eq!(rule.verdict(&[0.0; 3], 999), None);
+        assert_eq!(rule.verdict(&[0.0; 3], 1000).as_deref(), Some("1000 tokens"));
+        assert_eq!(rule.verdict(&[0.0], 1000), None);
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod report;
 mod response;
 mod sampling;
 mod table;
+mod watch;
 
 use std::process::ExitCode;
 

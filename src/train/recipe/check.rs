@@ -125,7 +125,7 @@ impl Recipe {
 }
 
 impl EvaluationConfig {
-    fn check(&self) -> Checked {
+    pub(crate) fn check(&self) -> Checked {
         count("problems", self.problems)?;
         count("samples", self.samples)?;
         within("num_paths", self.num_paths.unwrap_or(1) as f64, 1.0, 1024.0)?;
@@ -140,10 +140,8 @@ impl EvaluationConfig {
             return Err(format!("{key}.weights: each tier is evaluated by itself; remove it"));
         }
         let mut names = HashSet::new();
-        let tiers = self.countdown.iter().flat_map(|c| &c.tiers).map(|tier| tier.name().to_owned());
-        let chains = self.arithmetic.iter().flat_map(|a| &a.tiers).map(|tier| tier.name().to_owned());
         let of_files = (0..self.files.len()).map(|i| self.tier_name(i));
-        match tiers.chain(chains).chain(of_files).find(|name| !names.insert(name.clone())) {
+        match self.generated_tiers().into_iter().chain(of_files).find(|name| !names.insert(name.clone())) {
             Some(name) => Err(format!("files: two tiers would be called {name:?}")),
             None => Ok(()),
         }
@@ -169,8 +167,8 @@ impl Stage {
 
 impl StopRule {
     fn check(&self, of_grpo: bool) -> Checked {
-        if self.solve_rate.is_none() && self.plateau.is_none() {
-            return Err("solve_rate: expected this, `plateau`, or both, got neither".into());
+        if self.solve_rate.is_none() && self.plateau.is_none() && self.tokens.is_none() {
+            return Err("solve_rate: expected this, `plateau`, `tokens`, or several of them, got none".into());
         }
         if self.solve_rate.is_some() && !of_grpo {
             return Err("solve_rate: fine-tuning solves nothing; use `plateau`".into());

@@ -75,6 +75,10 @@ pub struct StopRule {
     /// share of right responses (GRPO) or the mean log-likelihood of an action (SFT).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plateau: Option<f64>,
+    /// Tokens after which it is enough: those that the stage has sampled (GRPO) or learned from (SFT). For arms that are to
+    /// be compared at equal training tokens; `steps` is then the most that may be needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
     /// Steps that are averaged.
     #[serde(default = "ten")]
     pub window: usize,

@@ -7,6 +7,7 @@ mod eval;
 mod generate;
 mod model;
 mod report;
+mod study;
 mod train;
 mod verify;
 mod votes;
@@ -42,6 +43,7 @@ enum Command {
     Eval(eval::Args),
     Compare(compare::Args),
     Report(report::Args),
+    Study(study::Args),
     Verify(verify::Args),
     Data(data::Args),
     Model(model::Args),
@@ -57,6 +59,7 @@ impl Cli {
             Command::Eval(args) => args.run(),
             Command::Compare(args) => args.run(),
             Command::Report(args) => args.run(),
+            Command::Study(args) => args.run(),
             Command::Verify(args) => return args.run(),
             Command::Data(args) => args.run(),
             Command::Model(args) => args.run(),

@@ -6,12 +6,10 @@ use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use parallel_r1::train::TrainError;
 use parallel_r1::train::checkpoint::RunFolder;
 use parallel_r1::train::curriculum::{self, Summary};
-use parallel_r1::train::metrics::{JsonLines, Sink, StageId, StepMetrics};
 use parallel_r1::train::recipe::Recipe;
-use parallel_r1::train::tensorboard::TensorBoard;
-use parallel_r1::train::{Result, TrainError};
 
 use super::DEVICE;
 use super::generate::print_json;
@@ -19,10 +17,10 @@ use crate::failure::Failure;
 use crate::hub;
 use crate::interrupt::Interrupt;
 use crate::lock::Lock;
-use crate::progress::Progress;
 use crate::recipes::{DEFAULT, Source};
 use crate::report::{self, Dashboard, Run as Report};
 use crate::table::aligned;
+use crate::watch::Watch;
 
 /// Train a model by a recipe
 ///
@@ -112,16 +110,9 @@ impl Args {
         if let Some(port) = self.dashboard {
             eprintln!("dashboard  {}", Dashboard::start(out, port)?.url());
         }
-        let mut watch = Watch {
-            records: vec![
-                Box::new(JsonLines::open(&run.file("metrics.jsonl"))?),
-                Box::new(TensorBoard::new(&run.file("tensorboard"))),
-            ],
-            progress: Progress::new(),
-            interrupt: Interrupt::listen(
-                "stopping after this step, with a checkpoint (again: at once, without)",
-            )?,
-        };
+        let interrupt =
+            Interrupt::listen("stopping after this step, with a checkpoint (again: at once, without)")?;
+        let mut watch = Watch::open(&run, interrupt)?;
         let result = curriculum::train(&local, &run, &mut watch, &DEVICE);
         drop(watch);
         if let Err(error) = Report::open(out).and_then(|run| report::write(&[run], &out.join("report.html")))
@@ -172,59 +163,6 @@ impl Runs {
             }
         }
     }
-}
-
-/// Records a run and shows how far it is.
-struct Watch {
-    records: Vec<Box<dyn Sink>>,
-    progress: Progress,
-    interrupt: Interrupt,
-}
-
-impl Sink for Watch {
-    fn begin(&mut self, stage: &StageId, first: usize) -> Result<()> {
-        self.progress.steps(&format!("{} / {}", stage.arm, stage.name), first, stage.steps);
-        for sink in &mut self.records {
-            sink.begin(stage, first)?;
-        }
-        Ok(())
-    }
-
-    fn step(&mut self, metrics: &StepMetrics) -> Result<()> {
-        self.progress.advance(metrics.step, &headline(metrics));
-        if metrics.step == metrics.steps {
-            self.progress.end();
-        }
-        for sink in &mut self.records {
-            sink.step(metrics)?;
-        }
-        Ok(())
-    }
-
-    fn message(&mut self, text: &str) {
-        self.progress.note(text);
-    }
-
-    fn evaluating(&mut self, what: &str, done: usize, total: usize) {
-        self.progress.count(&format!("eval {what}"), done, total, "");
-    }
-
-    fn cancelled(&mut self) -> bool {
-        self.interrupt.is_asked()
-    }
-}
-
-/// The numbers that tell most.
-fn headline(metrics: &StepMetrics) -> String {
-    let number = |name: &str| Some(format!("{name} {:.3}", metrics.get(name)?));
-    let share = |name: &str, key: &str| Some(format!("{name} {:.0} %", 100.0 * metrics.get(key)?));
-    let parts = [
-        number("loss"),
-        number("reward"),
-        share("accuracy", "accuracy"),
-        share("parallel", "parallel_ratio"),
-    ];
-    parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
 }
 
 fn print(summary: &Summary, out: &Path) -> anyhow::Result<()> {
