@@ -20,6 +20,8 @@ pub struct Rollout {
     pub text: String,
     /// Whether it is right, and its shape.
     pub judged: Judged,
+    /// Whether each path found the answer, in text order; empty where that is not known.
+    pub paths_right: Vec<bool>,
     /// Whether some path found the answer; known of responses with a block, where the gold answer can be read.
     pub path_right: Option<bool>,
     /// Its blocks.
@@ -65,21 +67,23 @@ pub fn rollouts(
 fn rollout(model: &Pretrained, problem: &Problem, trace: Trace) -> Result<Rollout, RolloutError> {
     let text = model.tokenizer.decode(trace.response()).map_err(ModelError::from)?;
     let judged = judge(problem, &text);
-    let path_right = path_right(problem, &text, &judged);
+    let paths_right = paths_right(problem, &text, &judged);
+    let path_right = (!paths_right.is_empty()).then(|| paths_right.contains(&true));
     let parallel = model.tokenizer.id(Tag::Parallel.text());
     let shape = Shape::of(&text, trace.response(), parallel);
-    Ok(Rollout { trace, text, judged, path_right, shape })
+    Ok(Rollout { trace, text, judged, paths_right, path_right, shape })
 }
 
-/// Whether some path found the answer: on Countdown a path says what it found, elsewhere it states the gold answer last.
-fn path_right(problem: &Problem, text: &str, judged: &Judged) -> Option<bool> {
+/// Whether each path found the answer: on Countdown a path says what it found, elsewhere it states the gold answer last.
+fn paths_right(problem: &Problem, text: &str, judged: &Judged) -> Vec<bool> {
     if judged.blocks == 0 || judged.correct.is_none() {
-        return None;
+        return vec![];
     }
-    let mut paths = path_texts(text);
     match Task::parse(&problem.problem) {
-        Some(task) if problem.source == COUNTDOWN => Some(some_path_right(&task, paths)),
-        _ => Some(paths.any(|path| judge(problem, path).correct == Some(true))),
+        Some(task) if problem.source == COUNTDOWN => {
+            path_texts(text).map(|path| some_path_right(&task, [path])).collect()
+        }
+        _ => path_texts(text).map(|path| judge(problem, path).correct == Some(true)).collect(),
     }
 }
 
@@ -106,17 +110,18 @@ mod tests {
         let block = |a: &str, b: &str| {
             format!("<Parallel><Path>{a}</Path><Path>{b}</Path></Parallel>\n<Summary>?</Summary>Answer: 9")
         };
-        let right = |problem: &Problem, text: &str| path_right(problem, text, &judge(problem, text));
-        for (a, b, expected) in
-            [("That makes 5.", "Adding them gives 4.", true), ("4 + 1 = 5", "It is 3.", false)]
-        {
-            assert_eq!(right(&sum, &block(a, b)), Some(expected), "{a} {b}");
+        let right = |problem: &Problem, text: &str| paths_right(problem, text, &judge(problem, text));
+        for (a, b, expected) in [
+            ("That makes 5.", "Adding them gives 4.", [false, true]),
+            ("4 + 1 = 5", "It is 3.", [false, false]),
+        ] {
+            assert_eq!(right(&sum, &block(a, b)), expected, "{a} {b}");
         }
         for (path, expected) in [("12-3=9,9*5=45 ok", true), ("12-3=9,9*5=45 no", false), ("45", false)] {
-            assert_eq!(right(&task, &block("12+5=17 no", path)), Some(expected), "{path}");
+            assert_eq!(right(&task, &block("12+5=17 no", path)), [false, expected], "{path}");
         }
-        assert_eq!(right(&sum, "Answer: 4"), None);
-        assert_eq!(right(&problem("gsm8k", "?", ""), &block("It is 4.", "It is 4.")), None);
+        assert!(right(&sum, "Answer: 4").is_empty());
+        assert!(right(&problem("gsm8k", "?", ""), &block("It is 4.", "It is 4.")).is_empty());
     }
 
     #[test]

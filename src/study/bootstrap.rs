@@ -36,9 +36,11 @@ pub fn accuracy(grid: &Grid) -> Estimate {
     estimate(grid, |draw| mean(grid, draw))
 }
 
-/// `arm / baseline - 1` of that mean: 0.084 is a gain of 8.4 %. Both grids have the same tiers, seeds and problems.
-pub fn gain(arm: &Grid, baseline: &Grid) -> Estimate {
-    estimate(arm, |draw| mean(arm, draw) / mean(baseline, draw).max(f64::MIN_POSITIVE) - 1.0)
+/// `arm / baseline - 1` of that mean: 0.084 is a gain of 8.4 %. Both grids have the same tiers, seeds and problems. `None`
+/// where the baseline is (nearly) always wrong: nothing is a share of nothing.
+pub fn gain(arm: &Grid, baseline: &Grid) -> Option<Estimate> {
+    let gain = estimate(arm, |draw| mean(arm, draw) / mean(baseline, draw) - 1.0);
+    [gain.value, gain.low, gain.high].iter().all(|number| number.is_finite()).then_some(gain)
 }
 
 fn estimate(shape: &Grid, value: impl Fn(&Draw) -> f64) -> Estimate {
@@ -81,8 +83,10 @@ mod tests {
         let arm = vec![vec![vec![1.0, 0.0], vec![1.0, 1.0]], vec![vec![0.5], vec![0.0]]];
         let baseline = vec![vec![vec![0.5, 0.5], vec![0.5, 0.5]], vec![vec![0.25], vec![0.25]]];
         assert_eq!(accuracy(&arm).value, (0.75 + 0.25) / 2.0);
-        assert_eq!(gain(&arm, &baseline).value, 0.5 / 0.375 - 1.0);
-        assert_eq!(gain(&arm, &arm), Estimate { value: 0.0, low: 0.0, high: 0.0 });
+        assert_eq!(gain(&arm, &baseline).unwrap().value, 0.5 / 0.375 - 1.0);
+        assert_eq!(gain(&arm, &arm), Some(Estimate { value: 0.0, low: 0.0, high: 0.0 }));
+        let nothing = vec![vec![vec![0.0; 2]; 2], vec![vec![0.0]; 2]];
+        assert_eq!((gain(&arm, &nothing), gain(&nothing, &nothing)), (None, None));
     }
 
     /// Every draw of two seeds and three problems, each as likely as the others, against what is drawn at random.
@@ -105,7 +109,7 @@ mod tests {
                 all.push(sum(&arm) / sum(&baseline) - 1.0);
             }
         }
-        let found = gain(&arm, &baseline);
+        let found = gain(&arm, &baseline).unwrap();
         let share =
             |below: &dyn Fn(f64) -> bool| all.iter().filter(|v| below(**v)).count() as f64 / all.len() as f64;
         // The exact distribution has steps of some size, so its shares below and above the ends are within that of 2.5 %.

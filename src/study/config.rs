@@ -147,7 +147,7 @@ impl Study {
         out.join("cells").join(&arm.name).join(format!("seed-{seed}"))
     }
 
-    /// Changes when the answers to the problems would: what they were asked, how often and in how many tokens.
+    /// Changes when the answers to the problems would: what was asked, how often and in how many tokens.
     pub fn fingerprint(&self, paths: usize) -> String {
         let asked = serde_json::json!([self.evaluation, self.max_tokens, paths]);
         format!("{:016x}", XxHash64::oneshot(0, asked.to_string().as_bytes()))

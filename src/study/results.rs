@@ -101,13 +101,13 @@ pub struct Setting {
     pub hardest_by_latency: Vec<(usize, f64)>,
 }
 
-/// How much better a setting is than something else.
+/// How much better a setting is than something else; `None` where that is (nearly) always wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gains {
     /// Over all tiers, within B.
-    pub mean_equal_tokens: Estimate,
+    pub mean_equal_tokens: Option<Estimate>,
     /// On the hardest tier, within B and L.
-    pub hardest_equal_latency: Estimate,
+    pub hardest_equal_latency: Option<Estimate>,
 }
 
 /// Gains over votes of the baseline.
@@ -262,15 +262,16 @@ pub fn results(study: &Study, cells: &[Cell]) -> Results {
     }
 }
 
-/// The largest gain of a parallel arm.
-fn best(arms: &[ArmResults], gain: fn(&Gains) -> Estimate) -> Option<Headline> {
-    let settings =
-        arms.iter().filter(|arm| arm.parallel).flat_map(|arm| arm.settings.iter().map(move |s| (arm, s)));
-    let headline = |(arm, setting): (&ArmResults, &Setting)| {
-        let gain = gain(setting.against_baseline.as_ref()?);
-        Some(Headline { gain, recipe: arm.name.clone(), paths: setting.paths })
+/// The largest gain of a parallel arm, each with the most paths that it was tried with: the number of paths is not chosen by
+/// what came out. The arm is.
+fn best(arms: &[ArmResults], gain: fn(&Gains) -> Option<Estimate>) -> Option<Headline> {
+    let headline = |arm: &ArmResults| {
+        let widest = arm.settings.iter().max_by_key(|setting| setting.paths)?;
+        let gain = gain(widest.against_baseline.as_ref()?)?;
+        Some(Headline { gain, recipe: arm.name.clone(), paths: widest.paths })
     };
-    settings.filter_map(headline).max_by(|a, b| a.gain.value.total_cmp(&b.gain.value))
+    let parallel = arms.iter().filter(|arm| arm.parallel);
+    parallel.filter_map(headline).max_by(|a, b| a.gain.value.total_cmp(&b.gain.value))
 }
 
 fn answers<'a>(cells: &[&'a Cell], setting: usize) -> Answers<'a> {
@@ -434,15 +435,17 @@ mod tests {
         assert_eq!(sequential.accuracy.value, (0.5 + 0.75) / 2.0);
         assert_eq!(parallel.accuracy.value, 1.0);
         let gains = parallel.against_baseline.unwrap();
-        assert_eq!(gains.mean_equal_tokens.value, 1.0 / 0.625 - 1.0);
+        assert_eq!(gains.mean_equal_tokens.unwrap().value, 1.0 / 0.625 - 1.0);
         // At most 50 tokens one after the other: the baseline's second sample, the arm's first.
         assert_eq!((sequential.hardest_at_latency.value, parallel.hardest_at_latency.value), (0.5, 0.5));
-        assert_eq!(gains.hardest_equal_latency.value, 0.0);
+        assert_eq!(gains.hardest_equal_latency.unwrap().value, 0.0);
         assert_eq!(sequential.tiers[1].by_seed, [1.0, 0.5]);
         assert!(sequential.against_baseline.is_none());
-        // Four paths and six are equally good here; the last of equals is named.
         let headline = results.relative_gain_mean_equal_tokens.unwrap();
-        assert_eq!((headline.gain.value, headline.recipe.as_str()), (0.6000000000000001, "parallel"));
+        assert_eq!(
+            (headline.gain.value, headline.recipe.as_str(), headline.paths),
+            (0.6000000000000001, "parallel", 6)
+        );
         let json = serde_json::to_value(&headline).unwrap();
         assert!(
             json["value"].is_f64()

@@ -1,8 +1,12 @@
 //! What is kept of a cell's answers: per sample whether it is right, what it cost, and what it would vote for.
 
+use std::collections::BTreeMap;
+use std::hash::Hasher;
 use std::path::Path;
 
+use candle_core::DType;
 use serde::{Deserialize, Serialize};
+use twox_hash::XxHash64;
 
 use super::config::{Study, StudyArm};
 use crate::data::Problem;
@@ -11,7 +15,7 @@ use crate::eval::{Rollout, rollouts};
 use crate::model::Pretrained;
 use crate::reward::answer_keys;
 use crate::train::curriculum::sampling;
-use crate::train::recipe::Tier;
+use crate::train::recipe::{Recipe, Tier};
 use crate::train::{Result, TrainError};
 
 /// The answers of one model with one number of paths.
@@ -19,8 +23,6 @@ use crate::train::{Result, TrainError};
 pub struct Samples {
     /// [`Study::fingerprint`] of when they were made.
     pub fingerprint: String,
-    /// The recipe that the model was trained by.
-    pub recipe: String,
     /// One entry a problem, tier by tier.
     pub problems: Vec<ProblemSamples>,
 }
@@ -110,12 +112,20 @@ pub fn measure(
             return Err(TrainError::Cancelled);
         }
     }
-    Ok(Samples { fingerprint: study.fingerprint(paths), recipe: fixed(&recipe), problems })
+    Ok(Samples { fingerprint: study.fingerprint(paths), problems })
 }
 
-/// A recipe as it is compared with that of an earlier sitting.
-pub fn fixed(recipe: &crate::train::recipe::Recipe) -> String {
-    serde_json::to_string(recipe).unwrap_or_default()
+/// What a cell is made of: its recipe, and its base model's weights as a number. Cells of another kind are not mixed in.
+pub fn made_of(recipe: &Recipe, base: &Pretrained) -> Result<String> {
+    let mut hash = XxHash64::with_seed(0);
+    for (name, weight) in base.decoder.weights()?.iter().collect::<BTreeMap<_, _>>() {
+        hash.write(name.as_bytes());
+        let values = weight.flatten_all()?.to_dtype(DType::F32)?.to_vec1::<f32>()?;
+        values.iter().for_each(|value| hash.write(&value.to_le_bytes()));
+    }
+    let recipe = serde_json::to_value(recipe)
+        .map_err(|e| TrainError::Recipe { recipe: "a cell's recipe".into(), reason: e.to_string() })?;
+    Ok(serde_json::json!({ "base": format!("{:016x}", hash.finish()), "recipe": recipe }).to_string())
 }
 
 fn kept(tier: &str, problem: &Problem, group: &[Rollout]) -> ProblemSamples {

@@ -98,6 +98,8 @@ impl Compared {
         self.advantages.retain(|_| kept.next() == Some(&true));
         let mut kept = fits.iter();
         self.old.retain(|_| kept.next() == Some(&true));
+        let mut kept = fits.iter();
+        self.credits.retain(|_| kept.next() == Some(&true));
     }
 }
 
@@ -130,6 +132,7 @@ mod tests {
         let mut batch = Compared {
             sequences: vec![sequence],
             advantages: vec![1.0],
+            credits: vec![vec![0.0; 12]],
             old: vec![vec![0.0; 12]],
             importance: None,
         };
@@ -138,6 +141,11 @@ mod tests {
         assert_eq!(batch.sequences[0].layout.positions(), (0..12).collect::<Vec<u32>>());
         assert_eq!(batch.sequences[0].layout.segments()[0].len, 2);
         batch.leave_out_longer_than(11);
-        assert!(batch.sequences.is_empty() && batch.advantages.is_empty() && batch.old.is_empty());
+        assert!(
+            batch.sequences.is_empty()
+                && batch.advantages.is_empty()
+                && batch.old.is_empty()
+                && batch.credits.is_empty()
+        );
     }
 }

@@ -14,6 +14,7 @@
 //! 8. Responses to problems whose gold answer can't be read are left out, not counted wrong.
 //! 9. What is sampled with another structure than it is learned with (`fork`) has old log-probabilities of its own and
 //!    truncated importance weights; see `fork`.
+//! 10. A path's own verdict can count for its tokens (`path_credit`); see `credit`.
 
 use std::time::Instant;
 
@@ -22,6 +23,7 @@ use candle_core::Tensor;
 use super::Result;
 use super::advantage::{advantages, all_equal};
 use super::batch::{MicroBatch, Sequence, columns, split};
+use super::credit::{path_credits, paths_differ};
 use super::curriculum::Session;
 use super::fork;
 use super::loss::{ActionData, Clip, clip_fraction, policy_loss, response_weights};
@@ -33,6 +35,7 @@ use crate::data::Problem;
 use crate::engine::{EngineStats, SamplingParams};
 use crate::eval::{Means, Rollout, rollouts, stats};
 use crate::model::Gradients;
+use crate::prompt::Controls;
 use crate::reward::{Evidence, Score};
 
 /// Runs the stage from step `first` on (later than 0 after a resume).
@@ -62,13 +65,13 @@ pub fn grpo(
         // Update, mini-batch by mini-batch of whole groups. The first one sees the weights that sampled.
         let lr = config.optim.rate(step, stage.steps);
         let (mut seen, mut grad_norm, mut gradients) = (Seen::default(), 0.0f64, Gradients::default());
-        let mut batches = compare(&collected.groups, config);
+        let mut batches = compare(&collected.groups, config, &controls);
         let forked = match config.fork {
             true => Some(fork::reread(&mut batches, &session.model, &controls, config)?),
             false => None,
         };
         let passes = (0..config.num_iterations).flat_map(|_| &batches).enumerate();
-        for (pass, Compared { sequences, advantages, old, importance }) in passes {
+        for (pass, Compared { sequences, advantages, credits, old, importance }) in passes {
             // Denominators before the first micro-batch.
             let actions: Vec<usize> = sequences.iter().map(Sequence::actions).collect();
             let weights = response_weights(config.loss_type, &actions, sampling.max_response_tokens);
@@ -82,6 +85,9 @@ pub fn grpo(
                 let reference =
                     reference.as_ref().map(|r| micro.log_probs_frozen(r, &controls)).transpose()?;
                 let mut advantages: Vec<f32> = each(advantages);
+                if config.path_credit > 0.0 {
+                    advantages.iter_mut().zip(of_token(credits)).for_each(|(a, credit)| *a += credit);
+                }
                 if let Some(importance) = importance {
                     advantages.iter_mut().zip(of_token(importance)).for_each(|(a, weight)| *a *= weight);
                 }
@@ -140,6 +146,8 @@ pub fn grpo(
 pub(super) struct Compared {
     pub(super) sequences: Vec<Sequence>,
     pub(super) advantages: Vec<f32>,
+    /// What a token's own path adds to them, by token; empty without `path_credit`.
+    pub(super) credits: Vec<Vec<f32>>,
     /// Log-probabilities before the update, by token.
     pub(super) old: Vec<Vec<f32>>,
     /// Importance weights, by token, where the sampler is not what is trained.
@@ -147,7 +155,7 @@ pub(super) struct Compared {
 }
 
 /// Each response against its group: the mini-batches of a step, of whole groups.
-fn compare(groups: &[Group], config: &GrpoConfig) -> Vec<Compared> {
+fn compare(groups: &[Group], config: &GrpoConfig, controls: &Controls) -> Vec<Compared> {
     let rewards: Vec<Vec<Option<f32>>> = groups.iter().map(Group::rewards).collect();
     let advantages = advantages(&rewards, config.scale_rewards);
     let each = groups.len().div_ceil(config.mini_batches).max(1);
@@ -157,13 +165,20 @@ fn compare(groups: &[Group], config: &GrpoConfig) -> Vec<Compared> {
             batches.push(Compared::default());
         }
         let Some(batch) = batches.last_mut() else { continue };
+        let mut credits = match config.path_credit > 0.0 {
+            true => path_credits(group, controls, config.path_credit),
+            false => vec![],
+        }
+        .into_iter();
         for (response, (reward, advantage)) in
             group.responses.iter().zip(rewards[i].iter().zip(&advantages[i]))
         {
+            let credits = credits.next();
             let trace = &response.rollout.trace;
             if reward.is_some() && !(config.mask_truncated && trace.truncated()) {
                 batch.sequences.push(Sequence::from(trace));
                 batch.advantages.push(*advantage);
+                batch.credits.extend(credits);
                 batch.old.push(trace.logprobs.clone());
             }
         }
@@ -235,7 +250,8 @@ fn collect(
             };
             let responses = group.into_iter().zip(scores).map(score).collect();
             let group = Group { problem, tier, responses };
-            if all_equal(&group.rewards()) || collected.groups.len() == config.prompts {
+            let teaches = !all_equal(&group.rewards()) || config.path_credit > 0.0 && paths_differ(&group);
+            if !teaches || collected.groups.len() == config.prompts {
                 collected.left_out.push(group);
             } else {
                 collected.groups.push(group);

@@ -3,6 +3,7 @@
 pub mod advantage;
 pub mod batch;
 pub mod checkpoint;
+mod credit;
 pub mod curriculum;
 pub mod demonstrations;
 pub mod estimate;

@@ -154,6 +154,9 @@ pub struct GrpoConfig {
     /// (arXiv 1912.09729; verl's `clip_ratio_c`, there 3).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dual_clip: Option<f32>,
+    /// Weight of a path's own advantage on its tokens, against 1 for that of the response; 0 for the paper's GRPO.
+    #[serde(default)]
+    pub path_credit: f32,
     /// Weight of the KL divergence to the model at the stage's start; 0 keeps no reference model.
     #[serde(default)]
     pub beta: f32,

@@ -7,12 +7,12 @@ use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use parallel_r1::study::samples::{ProblemSamples, Samples, fixed, measure};
+use parallel_r1::study::samples::{ProblemSamples, Samples, made_of, measure};
 use parallel_r1::study::training::Training;
 use parallel_r1::study::{Cell, Results, Study, StudyArm, results};
 use parallel_r1::train::TrainError;
 use parallel_r1::train::checkpoint::RunFolder;
-use parallel_r1::train::curriculum::{open_final, train};
+use parallel_r1::train::curriculum::{open_base, open_final, train};
 use parallel_r1::train::recipe::{Recipe, Tier};
 use serde::Serialize;
 
@@ -64,6 +64,8 @@ struct Record<'a> {
     results: &'a Results,
     /// The program's version.
     version: &'static str,
+    /// How it was called.
+    command: String,
     machine: Machine,
     study: &'a Study,
 }
@@ -131,7 +133,13 @@ impl Args {
             ));
         }
         let machine = Machine { cpu: cpu(), threads: rayon::current_num_threads() };
-        let record = Record { results, version: env!("CARGO_PKG_VERSION"), machine, study };
+        let record = Record {
+            results,
+            version: env!("CARGO_PKG_VERSION"),
+            command: format!("parallel-r1 study {}", self.study),
+            machine,
+            study,
+        };
         let text = serde_json::to_string_pretty(&record)? + "\n";
         write(&self.out.join("study.json"), &text)?;
         if let Some(docs) = &self.docs {
@@ -175,18 +183,24 @@ impl Work<'_> {
     /// A cell; `None` where it isn't there and none is to be made.
     fn cell(&self, arm: &StudyArm, seed: u64) -> anyhow::Result<Option<Cell>> {
         let folder = self.study.cell(self.out, arm, seed);
-        let recipe = arm.recipe(seed);
         let kept = folder.join("cell.json");
-        if kept.is_file() && std::fs::read_to_string(&kept)?.trim() != fixed(&recipe) {
-            return Err(Failure::error(
-                format!("{}: the cell was made by another recipe", folder.display()),
-                "remove the folder, or give another --out",
-            ));
-        }
         if !kept.is_file() && !self.make {
             return Ok(None);
         }
+        let recipe = arm.recipe(seed);
         let local = recipe.localised(hub::resolve)?;
+        let made_of = made_of(&recipe, &open_base(&local, &DEVICE)?)?;
+        if kept.is_file() && std::fs::read_to_string(&kept)?.trim() != made_of {
+            return Err(Failure::error(
+                format!(
+                    "{}: the cell was made by another recipe, or from another base model",
+                    folder.display()
+                ),
+                "remove the folder, or give another --out",
+            ));
+        }
+        std::fs::create_dir_all(&folder).with_context(|| format!("{}: cannot be made", folder.display()))?;
+        write(&kept, &made_of)?;
         let mut answers = Vec::new();
         for paths in self.study.paths(arm) {
             let file = folder.join(format!("answers-{paths}.json"));
@@ -213,7 +227,6 @@ impl Work<'_> {
     ) -> anyhow::Result<Vec<ProblemSamples>> {
         let folder = self.study.cell(self.out, arm, seed);
         let run = RunFolder::open(&folder, recipe, true)?;
-        write(&folder.join("cell.json"), &(fixed(recipe) + "\n"))?;
         let model = match open_final(&local.counted()?, &run, &local.arms[0], &DEVICE)? {
             Some(model) => model,
             None => {

@@ -120,16 +120,17 @@ fn gains(results: &Results) -> String {
     ];
     let rows = settings(results).map(|(arm, setting)| {
         let none = || "-".to_owned();
+        let known = |estimate: Option<Estimate>| estimate.map_or_else(none, |estimate| gain(&estimate));
         let base = setting.against_baseline.as_ref();
         let votes = setting.against_votes.as_ref();
         vec![
             name(arm, setting),
             with_interval(&setting.accuracy),
-            base.map_or_else(none, |g| gain(&g.mean_equal_tokens)),
-            base.map_or_else(none, |g| gain(&g.hardest_equal_latency)),
+            known(base.and_then(|g| g.mean_equal_tokens)),
+            known(base.and_then(|g| g.hardest_equal_latency)),
             votes.map_or_else(none, |v| v.votes.iter().map(usize::to_string).collect::<Vec<_>>().join(" ")),
-            votes.map_or_else(none, |v| gain(&v.gains.mean_equal_tokens)),
-            votes.map_or_else(none, |v| gain(&v.gains.hardest_equal_latency)),
+            known(votes.and_then(|v| v.gains.mean_equal_tokens)),
+            known(votes.and_then(|v| v.gains.hardest_equal_latency)),
         ]
     });
     table(header.map(str::to_owned).to_vec(), rows)
