@@ -3,8 +3,8 @@
 //! The modules stand in the order in which the data flows:
 //!
 //! ```text
-//! rows -> data -> prompt -> layout -> kernels -> model -> engine -> reward -> eval -> train
-//!        Problem  tokens    segments             Decoder  Trace     Score    Stats    weights
+//! rows -> data -> prompt -> layout -> kernels -> model -> engine -> reward -> eval -> train -> study
+//!        Problem  tokens    segments             Decoder  Trace     Score    Stats    weights  comparisons
 //! ```
 //!
 //! The one idea: a trace is a graph of segments (see [`layout`]). Positions, visibility, targets and actions follow

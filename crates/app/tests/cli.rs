@@ -17,6 +17,8 @@ mod data_tools;
 mod evaluation;
 #[path = "cli/report.rs"]
 mod report;
+#[path = "cli/study.rs"]
+mod study;
 
 use std::path::Path;
 
@@ -56,7 +58,7 @@ fn fails(command: &mut Command, message: impl Into<String>) {
 #[test]
 fn help_teaches_by_example() {
     command(&["--help"]).assert().success().stdout(contains("Start with:"));
-    for verb in ["train", "generate", "eval", "compare", "report", "verify"] {
+    for verb in ["train", "generate", "eval", "compare", "report", "study", "verify"] {
         let help = command(&[verb, "--help"]).assert().success().get_output().stdout.clone();
         let help = String::from_utf8(help).unwrap();
         assert!(help.contains("Examples:\n  parallel-r1 "), "{help}");
