@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The modules in the order of the flow; some are still to come.
-const ORDER: [&str; 11] = [
+const ORDER: [&str; 12] = [
     "data",
     "prompt",
     "layout",
@@ -15,6 +15,7 @@ const ORDER: [&str; 11] = [
     "eval",
     "cluster",
     "train",
+    "study",
     "cold_start",
 ];
 

@@ -17,8 +17,8 @@ pub struct Study {
     pub seeds: Vec<u64>,
     /// The arm that the others are compared with.
     pub baseline: String,
-    /// The tier of the comparison at equal latency.
-    pub hardest: String,
+    /// The tiers of the comparison at equal latency: the hardest one of each family.
+    pub hardest: Vec<String>,
     /// B: the most generated tokens of an answer, the same for every arm.
     pub max_tokens: usize,
     /// L: the most tokens of an answer that follow one another, in the comparison at equal latency.
@@ -115,9 +115,10 @@ impl Study {
         }
         self.evaluation.check().map_err(|reason| format!("evaluation.{reason}"))?;
         let names = self.evaluation.generated_tiers();
-        if !self.evaluation.files.is_empty() || !names.contains(&self.hardest) {
+        let known = !self.hardest.is_empty() && self.hardest.iter().all(|tier| names.contains(tier));
+        if !self.evaluation.files.is_empty() || !known {
             return Err(format!(
-                "hardest: expected one of the generated tiers {names:?}, and no `evaluation.files`, got {:?}",
+                "hardest: expected some of the generated tiers {names:?}, and no `evaluation.files`, got {:?}",
                 self.hardest
             ));
         }
@@ -163,7 +164,7 @@ pub(super) mod tests {
         r#"
 seeds = [1, 2]
 baseline = "sequential"
-hardest = "4"
+hardest = ["4"]
 max_tokens = 100
 critical_tokens = 50
 more_paths = [6]
@@ -207,7 +208,7 @@ recipe = "unseen-s1.toml"
             ("seeds = [1, 2]", "seeds = [1, 1]", "seeds: expected at least one, each once"),
             ("seeds = [1, 2]", "seeds = []", "seeds: expected at least one"),
             ("baseline = \"sequential\"", "baseline = \"s\"", "baseline: expected one of"),
-            ("hardest = \"4\"", "hardest = \"5\"", "hardest: expected one of the generated tiers"),
+            ("hardest = [\"4\"]", "hardest = [\"5\"]", "hardest: expected some of the generated tiers"),
             ("max_tokens = 100", "max_tokens = 0", "max_tokens: expected 1"),
             ("critical_tokens = 50", "critical_token = 50", "critical_token"),
             ("more_paths = [6]", "more_paths = [1]", "more_paths: expected 2 to 64, got 1"),

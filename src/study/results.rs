@@ -31,17 +31,17 @@ pub struct Cell {
 pub struct Results {
     /// How much better the best parallel setting is than the baseline, in accuracy averaged over all tiers, within B tokens.
     pub relative_gain_mean_equal_tokens: Option<Headline>,
-    /// The same on the hardest tier, within B tokens of which at most L follow one another.
+    /// The same on the hardest tiers, within B tokens of which at most L follow one another.
     pub relative_gain_hardest_equal_latency: Option<Headline>,
-    /// The hardest tier.
-    pub hardest: String,
+    /// The hardest tiers.
+    pub hardest: Vec<String>,
     /// B.
     pub max_tokens: usize,
     /// L.
     pub critical_tokens: usize,
     /// Answers to each problem.
     pub samples: usize,
-    /// The seeds that all arms have.
+    /// The seeds of the baseline.
     pub seeds: Vec<u64>,
     /// The baseline.
     pub baseline: String,
@@ -68,6 +68,8 @@ pub struct ArmResults {
     pub name: String,
     /// Whether it thinks in parallel.
     pub parallel: bool,
+    /// The seeds that it shares with the baseline; what is said of it is of these.
+    pub seeds: Vec<u64>,
     /// What each stage took, by seed.
     pub training: Vec<Vec<StageTaken>>,
     /// Its reinforcement learning, averaged over seeds.
@@ -83,7 +85,7 @@ pub struct Setting {
     pub paths: usize,
     /// Accuracy within B, averaged over tiers.
     pub accuracy: Estimate,
-    /// Accuracy on the hardest tier within B and L.
+    /// Accuracy on the hardest tiers within B and L.
     pub hardest_at_latency: Estimate,
     /// Against the baseline; `None` for the baseline itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,7 +99,7 @@ pub struct Setting {
     pub by_budget: Vec<(usize, f64)>,
     /// Accuracy averaged over tiers, by budget of tokens that follow one another.
     pub by_latency: Vec<(usize, f64)>,
-    /// The same on the hardest tier.
+    /// The same on the hardest tiers.
     pub hardest_by_latency: Vec<(usize, f64)>,
 }
 
@@ -106,7 +108,7 @@ pub struct Setting {
 pub struct Gains {
     /// Over all tiers, within B.
     pub mean_equal_tokens: Option<Estimate>,
-    /// On the hardest tier, within B and L.
+    /// On the hardest tiers, within B and L.
     pub hardest_equal_latency: Option<Estimate>,
 }
 
@@ -236,19 +238,18 @@ fn mean_over<'a>(
     mean(&values)
 }
 
-/// Puts together what the cells say. Seeds that some arm lacks are left out.
+/// Puts together what the cells say. Each arm is compared with the baseline over the seeds that both have; an arm without
+/// any is left out.
 pub fn results(study: &Study, cells: &[Cell]) -> Results {
     let of = |arm: &StudyArm, seed: u64| cells.iter().find(|cell| cell.arm == arm.name && cell.seed == seed);
-    let complete = |seed: &u64| study.arms.iter().all(|arm| of(arm, *seed).is_some());
-    let seeds: Vec<u64> = study.seeds.iter().copied().filter(complete).collect();
-    let of_arm = |arm: &StudyArm| -> Vec<&Cell> { seeds.iter().filter_map(|&seed| of(arm, seed)).collect() };
-    let baseline = of_arm(study.baseline());
-    let arms: Vec<ArmResults> = study
-        .arms
-        .iter()
-        .filter(|_| !seeds.is_empty())
-        .map(|arm| arm_results(study, arm, &of_arm(arm), &answers(&baseline, 0)))
-        .collect();
+    let shared = |arm: &StudyArm| -> Vec<(&Cell, &Cell)> {
+        study.seeds.iter().filter_map(|&seed| of(arm, seed).zip(of(study.baseline(), seed))).collect()
+    };
+    let arm = |arm: &StudyArm| {
+        let (cells, baseline): (Vec<&Cell>, Vec<&Cell>) = shared(arm).into_iter().unzip();
+        (!cells.is_empty()).then(|| arm_results(study, arm, &cells, &answers(&baseline, 0)))
+    };
+    let arms: Vec<ArmResults> = study.arms.iter().filter_map(arm).collect();
     Results {
         relative_gain_mean_equal_tokens: best(&arms, |gains| gains.mean_equal_tokens),
         relative_gain_hardest_equal_latency: best(&arms, |gains| gains.hardest_equal_latency),
@@ -256,7 +257,7 @@ pub fn results(study: &Study, cells: &[Cell]) -> Results {
         max_tokens: study.max_tokens,
         critical_tokens: study.critical_tokens,
         samples: study.evaluation.samples,
-        seeds,
+        seeds: shared(study.baseline()).iter().map(|(cell, _)| cell.seed).collect(),
         baseline: study.baseline.clone(),
         arms,
     }
@@ -295,6 +296,7 @@ fn arm_results(study: &Study, arm: &StudyArm, cells: &[&Cell], baseline: &Answer
     ArmResults {
         name: arm.name.clone(),
         parallel: arm.is_parallel(),
+        seeds: cells.iter().map(|cell| cell.seed).collect(),
         training: trainings.iter().map(|training| training.stages.clone()).collect(),
         curve: curve(&trainings),
         settings: study.paths(arm).into_iter().enumerate().map(setting).collect(),
@@ -303,7 +305,7 @@ fn arm_results(study: &Study, arm: &StudyArm, cells: &[&Cell], baseline: &Answer
 
 fn setting(study: &Study, paths: usize, answers: &Answers, baseline: Option<&Answers>) -> Setting {
     let tiers = answers.tiers.as_slice();
-    let hardest = [study.hardest.as_str()];
+    let hardest: Vec<&str> = study.hardest.iter().map(String::as_str).collect();
     let within_b = Limits { total: study.max_tokens, critical: usize::MAX };
     let within_both = Limits { critical: study.critical_tokens, ..within_b };
     let (all, late) = (answers.right(tiers, within_b), answers.right(&hardest, within_both));
@@ -327,8 +329,8 @@ fn setting(study: &Study, paths: usize, answers: &Answers, baseline: Option<&Ans
             let affordable = |tier: &str| (answers.tokens(tier) / baseline.tokens(tier).max(1.0)) as usize;
             let votes: Vec<usize> = tiers.iter().map(|tier| affordable(tier).clamp(1, most)).collect();
             let voted = baseline.grid(tiers, |t, problem| within_b.voted(problem, votes[t]));
-            let of_hardest = affordable(&study.hardest).clamp(1, most);
-            let voted_late = baseline.grid(&hardest, |_, problem| within_both.voted(problem, of_hardest));
+            let of_hardest: Vec<usize> = hardest.iter().map(|tier| affordable(tier).clamp(1, most)).collect();
+            let voted_late = baseline.grid(&hardest, |t, problem| within_both.voted(problem, of_hardest[t]));
             let gains = Gains {
                 mean_equal_tokens: gain(&all, &voted),
                 hardest_equal_latency: gain(&late, &voted_late),
@@ -479,13 +481,21 @@ mod tests {
     }
 
     #[test]
-    fn seeds_that_an_arm_lacks_are_left_out() {
+    fn arms_are_compared_over_the_seeds_that_they_share_with_the_baseline() {
         let mut some = cells();
         some.pop();
         let study = parse(&text()).unwrap();
-        assert_eq!(results(&study, &some).seeds, [1]);
-        let none = results(&study, &some[..2]);
-        assert!(none.arms.is_empty() && none.relative_gain_mean_equal_tokens.is_none());
+        let part = results(&study, &some);
+        assert_eq!(
+            (&part.seeds[..], &part.arms[0].seeds[..], &part.arms[1].seeds[..]),
+            (&[1, 2][..], &[1, 2][..], &[1][..])
+        );
+        // Against the baseline of seed 1 alone: a half on tier 3, all on tier 4.
+        let gain = part.arms[1].settings[0].against_baseline.unwrap().mean_equal_tokens.unwrap();
+        assert_eq!(gain.value, 1.0 / 0.75 - 1.0);
+        let alone = results(&study, &some[..2]);
+        assert!(alone.arms.len() == 1 && alone.relative_gain_mean_equal_tokens.is_none());
+        assert!(results(&study, &some[2..]).arms.is_empty());
     }
 
     #[test]

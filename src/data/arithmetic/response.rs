@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use super::{Task, Working, work};
 use crate::data::family::Written;
 use crate::data::{DataError, Result};
-use crate::prompt::Tag;
 
 /// How a chain is worked out in one stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -107,15 +106,14 @@ pub fn repeated(task: &Task, rng: &mut impl Rng, options: &RepeatedOptions) -> W
 /// The chain worked out in parallel paths, and a summary with the answer.
 pub fn independent(task: &Task, rng: &mut impl Rng, options: &IndependentOptions) -> Written {
     let workings = careless(task, options.paths, options.slip, rng);
-    let mut written = Written { text: Tag::Parallel.text().into(), slips: vec![] };
+    let mut written = Written { text: "<Parallel>".into(), slips: vec![] };
     for working in &workings {
-        written.text += Tag::Path.text();
+        written.text += "<Path>";
         written.push_with_result(working);
-        written.text += Tag::EndPath.text();
+        written.text += "</Path>";
     }
     let answer = answer(most_frequent(&workings));
-    written.text +=
-        &format!("{}\n{}{answer}{}", Tag::EndParallel.text(), Tag::Summary.text(), Tag::EndSummary.text());
+    written.text += &format!("</Parallel>\n<Summary>{answer}</Summary>");
     written
 }
 

@@ -35,7 +35,7 @@ use crate::watch::Watch;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     parallel-r1 study recipes/study.toml\n  \
-    parallel-r1 study recipes/study.toml --seeds 1,2          # a part of it; the rest another time\n  \
+    parallel-r1 study recipes/study.toml --seeds 1 --arms sequential,seen     # a part of it; the rest another time\n  \
     parallel-r1 study recipes/study.toml --only-results --docs docs/study")]
 pub(crate) struct Args {
     /// The study, a TOML file
@@ -46,6 +46,9 @@ pub(crate) struct Args {
     /// Only these of its seeds
     #[arg(long, value_name = "N", value_delimiter = ',')]
     seeds: Vec<u64>,
+    /// Make cells of these arms alone
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    arms: Vec<String>,
     /// Make no cell: only the results of those that are there
     #[arg(long)]
     only_results: bool,
@@ -82,17 +85,12 @@ impl Args {
         let _lock = Lock::take(&self.out)?;
         let tiers = study.tiers()?;
         let mut cells = Vec::new();
-        let work = Work {
-            study: &study,
-            out: &self.out,
-            tiers: &tiers,
-            make: !self.only_results,
-            interrupt: listen()?,
-        };
+        let work = Work { study: &study, out: &self.out, tiers: &tiers, interrupt: listen()? };
         let mut missing = Vec::new();
         for &seed in &study.seeds {
             for arm in &study.arms {
-                match work.cell(arm, seed)? {
+                let make = !self.only_results && (self.arms.is_empty() || self.arms.contains(&arm.name));
+                match work.cell(arm, seed, make)? {
                     Some(cell) => cells.push(cell),
                     None => missing.push(format!("{} with seed {seed}", arm.name)),
                 }
@@ -119,6 +117,11 @@ impl Args {
             let hint = format!("its seeds are {:?}", study.seeds);
             return Err(Failure::misuse(format!("--seeds {seed}: the study has no such seed"), hint));
         }
+        if let Some(name) = self.arms.iter().find(|name| study.arms.iter().all(|arm| arm.name != **name)) {
+            let names: Vec<&str> = study.arms.iter().map(|arm| arm.name.as_str()).collect();
+            let hint = format!("its arms are {}", names.join(", "));
+            return Err(Failure::misuse(format!("--arms {name}: the study has no such arm"), hint));
+        }
         if !self.seeds.is_empty() {
             study.seeds.retain(|seed| self.seeds.contains(seed));
         }
@@ -128,7 +131,7 @@ impl Args {
     fn report(&self, study: &Study, results: &Results) -> anyhow::Result<()> {
         if results.seeds.is_empty() {
             return Err(Failure::error(
-                "there are no results yet: no seed has been through all arms",
+                "there are no results yet: no arm has a seed together with the baseline",
                 "start it again without --only-results; it goes on where it was",
             ));
         }
@@ -175,16 +178,15 @@ struct Work<'a> {
     study: &'a Study,
     out: &'a Path,
     tiers: &'a [Tier],
-    make: bool,
     interrupt: Interrupt,
 }
 
 impl Work<'_> {
-    /// A cell; `None` where it isn't there and none is to be made.
-    fn cell(&self, arm: &StudyArm, seed: u64) -> anyhow::Result<Option<Cell>> {
+    /// A cell; `None` where it isn't there and shall not be made.
+    fn cell(&self, arm: &StudyArm, seed: u64, make: bool) -> anyhow::Result<Option<Cell>> {
         let folder = self.study.cell(self.out, arm, seed);
         let kept = folder.join("cell.json");
-        if !kept.is_file() && !self.make {
+        if !kept.is_file() && !make {
             return Ok(None);
         }
         let recipe = arm.recipe(seed);
@@ -208,7 +210,7 @@ impl Work<'_> {
                 Samples::read(&file)?.filter(|samples| samples.fingerprint == self.study.fingerprint(paths));
             let samples = match made {
                 Some(samples) => samples.problems,
-                None if !self.make => return Ok(None),
+                None if !make => return Ok(None),
                 None => self.answers(arm, seed, &recipe, &local, paths, &file)?,
             };
             answers.push((paths, samples));

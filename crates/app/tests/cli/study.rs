@@ -18,7 +18,7 @@ fn folder() -> TempDir {
     let study = r#"
 seeds = [1, 2]
 baseline = "one"
-hardest = "chain-3"
+hardest = ["3", "chain-3"]
 max_tokens = 60
 critical_tokens = 40
 more_paths = [3]
@@ -62,13 +62,17 @@ fn a_study_in_pieces() {
     assert_eq!(tiers.iter().map(|tier| tier["name"].as_str().unwrap()).collect::<Vec<_>>(), ["3", "chain-3"]);
     assert!(tiers.iter().all(|tier| tier["tokens"].as_f64().unwrap() <= 60.0));
 
-    // The second seed is missing; the first one's cells are taken as they are.
+    // Of the second seed one arm alone.
+    let part = json(&mut study(folder, &["--seeds", "2", "--arms", "one", "--json"]));
+    assert_eq!((&part["seeds"], part["arms"].as_array().unwrap().len()), (&serde_json::json!([2]), 1));
+
+    // The rest is missing; the first one's cells are taken as they are.
     let cell = folder.join("out/cells/several/seed-1/answers-2.json");
     let made = std::fs::metadata(&cell).unwrap().modified().unwrap();
     let docs_arg = docs.display().to_string();
     let table = study(folder, &["--docs", &docs_arg]).assert().success().get_output().stdout.clone();
     let table = String::from_utf8(table).unwrap();
-    assert!(table.contains("several, 3 paths") && table.contains("seeds 1, 2"), "{table}");
+    assert!(table.contains("several, 3 paths") && table.contains("Accuracy in %"), "{table}");
     assert_eq!(std::fs::metadata(&cell).unwrap().modified().unwrap(), made);
     for file in
         ["study.json", "tables.md", "budget.svg", "latency.svg", "hardest.svg", "tiers.svg", "training.svg"]
@@ -88,6 +92,7 @@ fn a_study_in_pieces() {
 fn a_study_that_cannot_be_says_why() {
     command(&["study", "nowhere.toml"]).assert().code(2).stderr(contains("nowhere.toml: no such file"));
     let folder = folder();
+    study(folder.path(), &["--arms", "7"]).assert().code(2).stderr(contains("its arms are one, several"));
     study(folder.path(), &["--seeds", "7"]).assert().code(2).stderr(contains("its seeds are [1, 2]"));
     std::fs::remove_file(folder.path().join("several.toml")).unwrap();
     study(folder.path(), &[]).assert().failure().stderr(contains("arms.1.recipe: "));

@@ -46,7 +46,7 @@ pub(super) fn draw(results: &Results, folder: &Path) -> anyhow::Result<()> {
     picture(&folder.join("budget.svg"), "Accuracy, mean of all tiers (%)", tokens, &by(|s| &s.by_budget))?;
     let latency = "tokens of an answer that follow one another, at most";
     picture(&folder.join("latency.svg"), "Accuracy, mean of all tiers (%)", latency, &by(|s| &s.by_latency))?;
-    let hardest = format!("Accuracy on tier {} (%)", results.hardest);
+    let hardest = format!("Accuracy on {} (%)", results.hardest.join(" and "));
     picture(&folder.join("hardest.svg"), &hardest, latency, &by(|s| &s.hardest_by_latency))?;
     let over = |value: fn(&ArmResults) -> Vec<(u64, f64)>| -> Vec<Line> {
         let line = |(i, arm): (usize, &ArmResults)| {

@@ -10,12 +10,10 @@ use crate::table::aligned;
 pub(super) fn plain(results: &Results) -> String {
     let mut rows = vec![header(results)];
     rows.extend(settings(results).map(|(arm, setting)| row(arm, setting)));
-    let seeds: Vec<String> = results.seeds.iter().map(u64::to_string).collect();
     format!(
-        "{}Accuracy in %: mean of {} samples a problem and of the seeds {}; at most {} tokens an answer.\n\n{}",
+        "{}Accuracy in %: mean of {} samples a problem and of the seeds; at most {} tokens an answer.\n\n{}",
         aligned(&rows),
         results.samples,
-        seeds.join(", "),
         results.max_tokens,
         headlines(results)
     )
@@ -32,7 +30,9 @@ fn headlines(results: &Results) -> String {
     ) + &line(
         &format!(
             "gain over {} on {} at equal latency ({} tokens one after the other)",
-            results.baseline, results.hardest, results.critical_tokens
+            results.baseline,
+            results.hardest.join(" and "),
+            results.critical_tokens
         ),
         &results.relative_gain_hardest_equal_latency,
     )
@@ -49,15 +49,19 @@ fn name(arm: &ArmResults, setting: &Setting) -> String {
     }
 }
 
+fn seeds(arm: &ArmResults) -> String {
+    arm.seeds.len().to_string()
+}
+
 fn header(results: &Results) -> Vec<String> {
     let tiers = results.arms.first().and_then(|arm| arm.settings.first()).map_or(&[][..], |s| &s.tiers);
     let tiers = tiers.iter().map(|tier| tier.name.clone());
-    [vec!["arm".to_owned(), "mean".into()], tiers.collect()].concat()
+    [vec!["arm".to_owned(), "seeds".into(), "mean".into()], tiers.collect()].concat()
 }
 
 fn row(arm: &ArmResults, setting: &Setting) -> Vec<String> {
     let tiers = setting.tiers.iter().map(|tier| hundredths(tier.accuracy.value));
-    [vec![name(arm, setting), hundredths(setting.accuracy.value)], tiers.collect()].concat()
+    [vec![name(arm, setting), seeds(arm), hundredths(setting.accuracy.value)], tiers.collect()].concat()
 }
 
 fn hundredths(share: f64) -> String {
@@ -92,7 +96,11 @@ pub(super) fn markdown(results: &Results) -> String {
         settings(results).map(|(arm, setting)| {
             let late: Vec<f64> = setting.tiers.iter().map(|tier| tier.at_latency.value).collect();
             let mean = late.iter().sum::<f64>() / late.len().max(1) as f64;
-            [vec![name(arm, setting), hundredths(mean)], late.into_iter().map(hundredths).collect()].concat()
+            [
+                vec![name(arm, setting), seeds(arm), hundredths(mean)],
+                late.into_iter().map(hundredths).collect(),
+            ]
+            .concat()
         }),
     );
     text += "\n## How the answers look\n";
@@ -177,7 +185,7 @@ fn training(results: &Results) -> String {
     let header = ["arm", "seed", "stage", "steps", "tokens", "seconds"];
     let mut rows = Vec::new();
     for arm in &results.arms {
-        for (seed, stages) in results.seeds.iter().zip(&arm.training) {
+        for (seed, stages) in arm.seeds.iter().zip(&arm.training) {
             for stage in stages {
                 rows.push(vec![
                     arm.name.clone(),
