@@ -2,7 +2,7 @@
 //!
 //! A *cell* is one arm with one seed: a run of [`crate::train`], whose last model answers held-out problems many times.
 //! What is kept of the answers ([`samples`]) is little, and everything that the study says follows from it
-//! ([`results`]): accuracy at every budget of tokens and of latency, votes, and how sure the differences are
+//! ([`mod@results`]): accuracy at every budget of tokens and of latency, votes, and how sure the differences are
 //! ([`bootstrap`]). So cells are made once, in pieces over several sittings if need be, and looked at as often as one
 //! likes.
 

@@ -315,7 +315,7 @@ mod tests {
         let mut row =
             read("arithmetic = { tiers = ['chain-2'] }\nrepeated = {}").rows(1, 0, 1).unwrap().remove(0);
         row.response.push('é'); // the character tokenizer has no such token
-        row.slips = vec![0..1];
+        row.slips.push(0..1);
         let fault = sequence(&row, &model, &controls, None).unwrap_err();
         assert!(fault.starts_with("its slips cannot be found"), "{fault}");
     }
