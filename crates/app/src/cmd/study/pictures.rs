@@ -79,7 +79,11 @@ fn tiers(file: &Path, results: &Results) -> anyhow::Result<()> {
             .y_label_area_size(44)
             .build_cartesian_2d(0.0..names.len().max(1) as f64, 0.0..100.0)?;
         let mesh = &mut chart.configure_mesh();
-        mesh.disable_x_mesh().disable_x_axis().label_style(("sans-serif", 13, &TEXT));
+        mesh.y_label_formatter(&|y| number(*y)).disable_x_mesh().disable_x_axis().label_style((
+            "sans-serif",
+            13,
+            &TEXT,
+        ));
         mesh.light_line_style(WHITE).bold_line_style(RGBColor(216, 220, 226)).draw()?;
         let step = 0.8 / settings.len().max(1) as f64;
         for (i, setting) in settings.iter().enumerate() {
@@ -133,6 +137,7 @@ fn picture(file: &Path, title: &str, below: &str, lines: &[Line]) -> anyhow::Res
             .y_label_area_size(44)
             .build_cartesian_2d(0.0..right, 0.0..top)?;
         let mesh = &mut chart.configure_mesh();
+        mesh.x_label_formatter(&|x| number(*x)).y_label_formatter(&|y| number(*y));
         mesh.x_desc(below).label_style(("sans-serif", 13, &TEXT)).axis_desc_style(("sans-serif", 13, &TEXT));
         mesh.light_line_style(WHITE).bold_line_style(RGBColor(216, 220, 226)).draw()?;
         for line in lines {
@@ -153,6 +158,11 @@ fn picture(file: &Path, title: &str, below: &str, lines: &[Line]) -> anyhow::Res
         Ok(())
     };
     draw().map_err(|error| anyhow!("{}: {error}", file.display()))
+}
+
+/// A number at an axis: to a tenth, without a zero behind the point.
+fn number(value: f64) -> String {
+    format!("{}", (10.0 * value).round() / 10.0)
 }
 
 /// Where the names of the lines stand: at their ends, but neither on each other nor above the picture.
