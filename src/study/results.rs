@@ -264,14 +264,15 @@ pub fn results(study: &Study, cells: &[Cell]) -> Results {
 }
 
 /// The largest gain of a parallel arm, each with the most paths that it was tried with: the number of paths is not chosen by
-/// what came out. The arm is.
+/// what came out. The arm is, among those with the most seeds: a single lucky run says little.
 fn best(arms: &[ArmResults], gain: fn(&Gains) -> Option<Estimate>) -> Option<Headline> {
     let headline = |arm: &ArmResults| {
         let widest = arm.settings.iter().max_by_key(|setting| setting.paths)?;
         let gain = gain(widest.against_baseline.as_ref()?)?;
         Some(Headline { gain, recipe: arm.name.clone(), paths: widest.paths })
     };
-    let parallel = arms.iter().filter(|arm| arm.parallel);
+    let most = arms.iter().filter(|arm| arm.parallel).map(|arm| arm.seeds.len()).max();
+    let parallel = arms.iter().filter(|arm| arm.parallel && Some(arm.seeds.len()) == most);
     parallel.filter_map(headline).max_by(|a, b| a.gain.value.total_cmp(&b.gain.value))
 }
 
