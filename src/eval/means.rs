@@ -53,7 +53,7 @@ impl Means {
         let share = |f: fn(&Rollout) -> f64| mean(rollouts.clone().map(f)).unwrap_or(0.0);
         let known = |f: fn(&Rollout) -> Option<f64>| mean(rollouts.clone().filter_map(f));
         let right = |r: &Rollout| Some(f64::from(r.judged.correct?));
-        let found = rollouts.clone().filter(|r| r.path_right == Some(true));
+        let found = rollouts.clone().filter(|r| r.path_right() == Some(true));
         let forced: usize = rollouts.clone().map(|r| r.trace.forced_tokens()).sum();
         let tokens: usize = rollouts.clone().map(|r| r.trace.response_tokens()).sum();
         let blocks: usize = rollouts.clone().map(|r| r.shape.blocks).sum();
@@ -72,7 +72,7 @@ impl Means {
             block_position: known(|r| r.shape.position),
             path_diversity: known(|r| Some(1.0 - r.shape.path_bleu?)),
             first_words_differ: known(|r| r.shape.first_words_differ),
-            some_path_right: known(|r| Some(f64::from(r.path_right?))),
+            some_path_right: known(|r| Some(f64::from(r.path_right()?))),
             answer_right_given_path: mean(found.filter_map(right)),
         }
     }

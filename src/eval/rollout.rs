@@ -22,10 +22,15 @@ pub struct Rollout {
     pub judged: Judged,
     /// Whether each path found the answer, in text order; empty where that is not known.
     pub paths_right: Vec<bool>,
-    /// Whether some path found the answer; known of responses with a block, where the gold answer can be read.
-    pub path_right: Option<bool>,
     /// Its blocks.
     pub shape: Shape,
+}
+
+impl Rollout {
+    /// Whether some path found the answer; known of responses with a path, where the gold answer can be read.
+    pub fn path_right(&self) -> Option<bool> {
+        (!self.paths_right.is_empty()).then(|| self.paths_right.contains(&true))
+    }
 }
 
 /// Why there are no rollouts.
@@ -68,10 +73,9 @@ fn rollout(model: &Pretrained, problem: &Problem, trace: Trace) -> Result<Rollou
     let text = model.tokenizer.decode(trace.response()).map_err(ModelError::from)?;
     let judged = judge(problem, &text);
     let paths_right = paths_right(problem, &text, &judged);
-    let path_right = (!paths_right.is_empty()).then(|| paths_right.contains(&true));
     let parallel = model.tokenizer.id(Tag::Parallel.text());
     let shape = Shape::of(&text, trace.response(), parallel);
-    Ok(Rollout { trace, text, judged, paths_right, path_right, shape })
+    Ok(Rollout { trace, text, judged, paths_right, shape })
 }
 
 /// Whether each path found the answer: on Countdown a path says what it found, elsewhere it states the gold answer last.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::hash::Hasher;
-use std::path::Path;
 
 use candle_core::DType;
 use serde::{Deserialize, Serialize};
@@ -50,29 +49,6 @@ pub struct ProblemSamples {
     pub truncated: Vec<bool>,
     /// Whether some path found the answer, where that is known.
     pub path_right: Vec<Option<bool>>,
-}
-
-impl Samples {
-    /// Reads what was kept; `None` where nothing was.
-    pub fn read(file: &Path) -> Result<Option<Self>> {
-        if !file.is_file() {
-            return Ok(None);
-        }
-        let text =
-            std::fs::read_to_string(file).map_err(|source| TrainError::File { path: file.into(), source })?;
-        let damaged = |e: serde_json::Error| TrainError::Damaged { path: file.into(), reason: e.to_string() };
-        serde_json::from_str(&text).map(Some).map_err(damaged)
-    }
-
-    /// Writes them, as a whole or not at all.
-    pub fn write(&self, file: &Path) -> Result<()> {
-        let text = serde_json::to_string(self)
-            .map_err(|e| TrainError::Damaged { path: file.into(), reason: e.to_string() })?;
-        let part = file.with_extension("part");
-        let failed = |source| TrainError::File { path: part.clone(), source };
-        std::fs::write(&part, text).map_err(failed)?;
-        std::fs::rename(&part, file).map_err(failed)
-    }
 }
 
 /// Problems that are answered in one go, between two reports of progress.
@@ -141,7 +117,7 @@ fn kept(tier: &str, problem: &Problem, group: &[Rollout]) -> ProblemSamples {
         parallel: group.iter().map(|r| r.judged.blocks > 0 && r.judged.well_formed).collect(),
         block_position: group.iter().map(|r| r.shape.position).collect(),
         truncated: group.iter().map(|r| r.trace.truncated()).collect(),
-        path_right: group.iter().map(|r| r.path_right).collect(),
+        path_right: group.iter().map(|r| r.path_right()).collect(),
     }
 }
 

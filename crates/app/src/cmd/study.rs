@@ -7,7 +7,7 @@ use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use parallel_r1::study::samples::{ProblemSamples, Samples, made_of, measure};
+use parallel_r1::study::samples::{Samples, made_of, measure};
 use parallel_r1::study::training::Training;
 use parallel_r1::study::{Cell, Results, Study, StudyArm, results};
 use parallel_r1::train::TrainError;
@@ -112,7 +112,10 @@ impl Args {
                 ));
             }
         };
-        let mut study = Study::parse(&source.name, &source.text, &source.folder)?;
+        let parsed = Study::parse(&source.name, &source.text, &source.folder);
+        let mut study = parsed.map_err(|error| {
+            Failure::misuse(error.to_string(), "recipes/README.md has the keys of a study and of its recipes")
+        })?;
         if let Some(seed) = self.seeds.iter().find(|seed| !study.seeds.contains(seed)) {
             let hint = format!("its seeds are {:?}", study.seeds);
             return Err(Failure::misuse(format!("--seeds {seed}: the study has no such seed"), hint));
@@ -201,17 +204,20 @@ impl Work<'_> {
                 "remove the folder, or give another --out",
             ));
         }
-        std::fs::create_dir_all(&folder).with_context(|| format!("{}: cannot be made", folder.display()))?;
+        let run = RunFolder::open(&folder, &recipe, true)?;
         write(&kept, &made_of)?;
         let mut answers = Vec::new();
         for paths in self.study.paths(arm) {
-            let file = folder.join(format!("answers-{paths}.json"));
-            let made =
-                Samples::read(&file)?.filter(|samples| samples.fingerprint == self.study.fingerprint(paths));
-            let samples = match made {
-                Some(samples) => samples.problems,
+            let file = format!("answers-{paths}.json");
+            let kept: Option<Samples> = run.read_json(&file)?;
+            let samples = match kept.filter(|kept| kept.fingerprint == self.study.fingerprint(paths)) {
+                Some(kept) => kept.problems,
                 None if !make => return Ok(None),
-                None => self.answers(arm, seed, &recipe, &local, paths, &file)?,
+                None => {
+                    let made = self.answers(arm, seed, &run, &local, paths)?;
+                    run.write_json(&file, &made)?;
+                    made.problems
+                }
             };
             answers.push((paths, samples));
         }
@@ -222,21 +228,18 @@ impl Work<'_> {
         &self,
         arm: &StudyArm,
         seed: u64,
-        recipe: &Recipe,
+        run: &RunFolder,
         local: &Recipe,
         paths: usize,
-        file: &Path,
-    ) -> anyhow::Result<Vec<ProblemSamples>> {
-        let folder = self.study.cell(self.out, arm, seed);
-        let run = RunFolder::open(&folder, recipe, true)?;
-        let model = match open_final(&local.counted()?, &run, &local.arms[0], &DEVICE)? {
+    ) -> anyhow::Result<Samples> {
+        let model = match open_final(&local.counted()?, run, &local.arms[0], &DEVICE)? {
             Some(model) => model,
             None => {
-                eprintln!("{}, seed {seed}: {}", arm.name, folder.display());
-                let mut watch = Watch::open(&run, self.interrupt.clone())?;
-                train(local, &run, &mut watch, &DEVICE).map_err(stopped)?;
+                eprintln!("{}, seed {seed}: {}", arm.name, run.file("").display());
+                let mut watch = Watch::open(run, self.interrupt.clone())?;
+                train(local, run, &mut watch, &DEVICE).map_err(stopped)?;
                 drop(watch);
-                open_final(&local.counted()?, &run, &local.arms[0], &DEVICE)?
+                open_final(&local.counted()?, run, &local.arms[0], &DEVICE)?
                     .context("training left no model")?
             }
         };
@@ -249,8 +252,7 @@ impl Work<'_> {
         let samples =
             measure(self.study, arm, seed, paths, &model, self.tiers, &mut goes_on).map_err(stopped)?;
         progress.end();
-        samples.write(file)?;
-        Ok(samples.problems)
+        Ok(samples)
     }
 }
 
