@@ -43,11 +43,17 @@ pub enum Tier {
     /// Five operations.
     #[serde(rename = "chain-5")]
     Five,
+    /// Six operations.
+    #[serde(rename = "chain-6")]
+    Six,
+    /// Seven operations.
+    #[serde(rename = "chain-7")]
+    Seven,
 }
 
 impl Tier {
     /// All tiers, from easy to hard.
-    pub const ALL: [Tier; 4] = [Tier::Two, Tier::Three, Tier::Four, Tier::Five];
+    pub const ALL: [Tier; 6] = [Tier::Two, Tier::Three, Tier::Four, Tier::Five, Tier::Six, Tier::Seven];
 
     /// The name, as recipes and rows have it.
     pub fn name(self) -> &'static str {
@@ -56,6 +62,8 @@ impl Tier {
             Tier::Three => "chain-3",
             Tier::Four => "chain-4",
             Tier::Five => "chain-5",
+            Tier::Six => "chain-6",
+            Tier::Seven => "chain-7",
         }
     }
 
@@ -65,6 +73,8 @@ impl Tier {
             Tier::Three => 3,
             Tier::Four => 4,
             Tier::Five => 5,
+            Tier::Six => 6,
+            Tier::Seven => 7,
         }
     }
 }
@@ -264,7 +274,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn drawn_tasks_have_the_length_of_their_tier_and_stay_in_range(seed: u64, tier in 0..4usize, test: bool) {
+        fn drawn_tasks_have_the_length_of_their_tier_and_stay_in_range(seed: u64, tier in 0..Tier::ALL.len(), test: bool) {
             let (tier, split) = (Tier::ALL[tier], if test { Split::Test } else { Split::Train });
             let task = Arithmetic::draw(tier, split, &mut ChaCha8Rng::seed_from_u64(seed));
             prop_assert_eq!(task.operations().len(), tier.operations());

@@ -154,17 +154,15 @@ pub(super) struct Compared {
     pub(super) importance: Option<Vec<Vec<f32>>>,
 }
 
-/// Each response against its group: the mini-batches of a step, of whole groups.
+/// Each response against its group: the mini-batches of a step, of whole groups. Groups are dealt in turn, since problems
+/// come tier by tier: an optimizer step on one tier alone would undo what the one before it did for another.
 fn compare(groups: &[Group], config: &GrpoConfig, controls: &Controls) -> Vec<Compared> {
     let rewards: Vec<Vec<Option<f32>>> = groups.iter().map(Group::rewards).collect();
     let advantages = advantages(&rewards, config.scale_rewards);
-    let each = groups.len().div_ceil(config.mini_batches).max(1);
-    let mut batches: Vec<Compared> = Vec::new();
+    let count = groups.len().min(config.mini_batches).max(1);
+    let mut batches: Vec<Compared> = (0..count).map(|_| Compared::default()).collect();
     for (i, group) in groups.iter().enumerate() {
-        if i % each == 0 {
-            batches.push(Compared::default());
-        }
-        let Some(batch) = batches.last_mut() else { continue };
+        let batch = &mut batches[i % count];
         let mut credits = match config.path_credit > 0.0 {
             true => path_credits(group, controls, config.path_credit),
             false => vec![],
@@ -376,5 +374,58 @@ impl Seen {
         metrics.set("clip_fraction", self.clipped / n);
         metrics.set("kl", self.kl / n);
         metrics.set("actions", self.actions as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::Device;
+
+    use super::*;
+    use crate::data::{Split, countdown};
+    use crate::engine::EngineOptions;
+    use crate::model::Pretrained;
+
+    #[test]
+    fn mini_batches_are_of_whole_groups_dealt_in_turn() {
+        let model = Pretrained::embedded(&Device::Cpu).unwrap();
+        let problems = countdown::problems(countdown::Tier::Three, Split::Train, 1, 5).unwrap();
+        let sampling = SamplingParams {
+            max_response_tokens: 4,
+            max_blocks: 0,
+            structure: crate::layout::Structure::Causal,
+            ..Default::default()
+        };
+        let (rolled, _) =
+            rollouts(&model, &problems, 2, 0, &sampling, EngineOptions::default(), &mut ()).unwrap();
+        let scored = |rollout: Rollout| Response {
+            score: Score {
+                reward: 0.0,
+                parts: Default::default(),
+                correct: Some(false),
+                blocks: 0,
+                well_formed: true,
+            },
+            rollout,
+        };
+        let group = |(problem, rollouts): (&Problem, Vec<Rollout>)| Group {
+            problem: problem.clone(),
+            tier: 0,
+            responses: rollouts.into_iter().map(scored).collect(),
+        };
+        let groups: Vec<Group> = problems.iter().zip(rolled).map(group).collect();
+        let recipe = "steps = 1\nprompts = 5\nnum_generations = 2\nmini_batches = 2\nreward = \"accuracy\"\n\
+                      data = { countdown = { tiers = [\"3\"] } }";
+        let config: GrpoConfig = toml::from_str(recipe).unwrap();
+        let prompts = |batch: &Compared| -> Vec<Vec<u32>> {
+            batch.sequences.iter().map(|s| s.tokens[..s.layout.segments()[0].len].to_vec()).collect()
+        };
+        let expected = |of: &[usize]| -> Vec<Vec<u32>> {
+            of.iter().map(|&i| model.prompt(&problems[i].problem).unwrap()).collect()
+        };
+        let batches = compare(&groups, &config, &model.controls().unwrap());
+        assert_eq!(prompts(&batches[0]), expected(&[0, 0, 2, 2, 4, 4]));
+        assert_eq!(prompts(&batches[1]), expected(&[1, 1, 3, 3]));
+        assert_eq!(compare(&groups[..1], &config, &model.controls().unwrap()).len(), 1);
     }
 }

@@ -269,7 +269,7 @@ fn broken_data_is_named_with_file_and_line() {
     std::fs::remove_file(&rows).unwrap();
     fails(&mut eval(), "rows.jsonl: cannot be opened");
     command(&["eval", "--data", "countdown:7"]).assert().code(2).stderr(contains("3, 4, 4-hard, 5"));
-    let chains = "chain-2, chain-3, chain-4, chain-5";
+    let chains = "chain-2, chain-3, chain-4, chain-5, chain-6, chain-7";
     command(&["eval", "--data", "arithmetic:7"]).assert().code(2).stderr(contains(chains));
 }
 

@@ -90,7 +90,7 @@ mod tests {
     proptest! {
         /// Read back without the code that wrote them: each line but the slip's is true and takes up the one before.
         #[test]
-        fn one_line_is_wrong_and_the_rest_builds_on_it(seed: u64, tier in 0..4usize, at in 0..5usize) {
+        fn one_line_is_wrong_and_the_rest_builds_on_it(seed: u64, tier in 0..Tier::ALL.len(), at in 0..7usize) {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
             let task = Arithmetic::draw(Tier::ALL[tier], Split::Train, &mut rng);
             let working = work(&task, Some(at), &mut rng);
