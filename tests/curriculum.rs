@@ -53,6 +53,35 @@ fn stages_end_by_their_rules_and_the_next_goes_on_from_there() {
     assert_eq!(parts, expected);
 }
 
+/// What has been spent before a stop counts after it.
+#[test]
+fn a_budget_of_tokens_is_one_budget_over_all_resumes() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut probe = Records::default();
+    let plain = recipe(folder.path(), &SHORT);
+    run(&plain, &folder.path().join("plain"), &mut probe);
+    let first_four = |stage: &str, name: &str| probe.of(stage, name)[..4].iter().sum::<f64>();
+    let tokens = [first_four("imitate", "tokens"), first_four("explore", "sampled_tokens")];
+    let stops: Vec<String> =
+        (0..2).map(|stage| format!("arms.0.stages.{stage}.stop={{tokens={}}}", tokens[stage])).collect();
+    let stops: Vec<&str> = stops.iter().map(String::as_str).collect();
+    let recipe = recipe(folder.path(), &[&SHORT[..], &stops].concat());
+    let mut parts = Vec::new();
+    for stop_after in [Some(2), Some(4), None] {
+        let mut part = Records { stop_after, ..Records::default() };
+        run(&recipe, &folder.path().join("parts"), &mut part);
+        parts.extend(steps(&part));
+    }
+    let imitated = parts.iter().filter(|(stage, _)| stage == "imitate").count();
+    let explored = parts.len() - imitated;
+    assert_eq!(imitated, 4, "{parts:?}");
+    // It explores from another start than the probe, so how far the tokens go is not known beforehand.
+    let mut whole = Records::default();
+    run(&recipe, &folder.path().join("whole"), &mut whole);
+    assert_eq!(parts, steps(&whole));
+    assert!((1..9).contains(&explored), "{explored}");
+}
+
 #[test]
 fn tiers_follow_one_another_also_after_a_stop() {
     let folder = tempfile::tempdir().unwrap();
