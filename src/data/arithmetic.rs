@@ -1,10 +1,9 @@
-//! Long arithmetic: chains of sums, differences and products, written out operation by operation.
+//! Long arithmetic: sums of many terms, some of them products, written out operation by operation.
 //!
-//! The second embedded family, beside Countdown. There paths explore: each tries other first moves. Here the way is the
-//! same for all, and what fails is care. Paths that don't see each other slip independently, so a summary that compares
-//! their results can tell a slip from the rest, while a second try in one stream sees the first and may copy it. This
-//! file says what a task is, `working.rs` writes one out, with a slip if asked, and `response.rs` makes demonstrations of
-//! that.
+//! The second embedded family, beside Countdown. There paths explore: each tries other first moves. Here any working leads
+//! to the result, and what fails is care. A sum may be begun at any term, so workings differ in all that is on the way and
+//! slip at other places: a summary that compares results can tell a slip from the rest. This file says what a task is,
+//! `working.rs` writes one out, with a slip if asked, and `response.rs` makes demonstrations of that.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -27,6 +26,14 @@ pub const SOURCE: &str = "arithmetic";
 
 /// No value on the way is larger.
 const LARGEST: u32 = 9999;
+
+/// The share of terms that are products, where there is room for one.
+const PRODUCTS: f64 = 0.2;
+
+/// Terms that are drawn are at least two digits long; so are the numbers that a digit multiplies, and not longer, since
+/// a product that is beyond a model would be wrong whichever way a sum is worked out.
+const TERMS: RangeInclusive<u32> = 11..=999;
+const FACTORS: RangeInclusive<u32> = 11..=99;
 
 /// How long the chains are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -85,56 +92,59 @@ impl fmt::Display for Tier {
     }
 }
 
-/// One operation of a chain and its second operand.
+/// A term of a sum: a number, or a number times a digit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Operation {
-    /// One of `+ - *`.
-    pub op: char,
-    /// From 1 to 999; of a product from 2 to 9.
-    pub operand: u32,
+pub struct Term {
+    /// From 1 to 999.
+    pub number: u32,
+    /// From 2 to 9.
+    pub factor: Option<u32>,
 }
 
-impl Operation {
-    /// What it makes of a value; `None` where that leaves the range 1 to 9999.
-    pub fn apply(self, value: u32) -> Option<u32> {
-        let result = match self.op {
-            '+' => value.checked_add(self.operand),
-            '-' => value.checked_sub(self.operand),
-            _ => value.checked_mul(self.operand),
-        };
-        result.filter(|result| (1..=LARGEST).contains(result))
+impl Term {
+    /// What it is worth.
+    pub fn value(self) -> u32 {
+        self.number * self.factor.unwrap_or(1)
+    }
+
+    fn is_sound(&self) -> bool {
+        (1..=999).contains(&self.number) && self.factor.is_none_or(|factor| (2..=9).contains(&factor))
     }
 }
 
-/// A first value and what is done to it, one operation after the other: `((47+385)*6)-96`.
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.factor {
+            Some(factor) => write!(f, "{}*{factor}", self.number),
+            None => write!(f, "{}", self.number),
+        }
+    }
+}
+
+/// A sum, some of whose terms are products: `47*6+385+96`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Task {
-    first: u32,
-    operations: Vec<Operation>,
+    terms: Vec<Term>,
     value: u32,
 }
 
 impl Task {
-    /// A chain of at least one operation whose values all lie from 1 to 9999.
-    pub fn new(first: u32, operations: Vec<Operation>) -> Option<Self> {
-        let sound = |o: &Operation| match o.op {
-            '+' | '-' => (1..=999).contains(&o.operand),
-            '*' => (2..=9).contains(&o.operand),
-            _ => false,
-        };
-        let fits = (1..=LARGEST).contains(&first) && !operations.is_empty() && operations.iter().all(sound);
-        let value = operations.iter().try_fold(first, |value, operation| operation.apply(value))?;
-        fits.then_some(Self { first, operations, value })
+    /// A sum of at least two terms that comes to 9999 at most.
+    pub fn new(terms: Vec<Term>) -> Option<Self> {
+        let sound = terms.len() > 1 && terms.iter().all(Term::is_sound);
+        let add = |sum: u32, term: &Term| sum.checked_add(term.value()).filter(|sum| *sum <= LARGEST);
+        let value = if sound { terms.iter().try_fold(0, add)? } else { return None };
+        Some(Self { terms, value })
     }
 
-    /// The first value.
-    pub fn first(&self) -> u32 {
-        self.first
+    /// What is added up.
+    pub fn terms(&self) -> &[Term] {
+        &self.terms
     }
 
-    /// What is done to it.
-    pub fn operations(&self) -> &[Operation] {
-        &self.operations
+    /// How many operations it takes: a sum each after the first term, and the products.
+    pub fn operations(&self) -> usize {
+        self.terms.len() - 1 + self.terms.iter().filter(|term| term.factor.is_some()).count()
     }
 
     /// What comes out.
@@ -145,10 +155,8 @@ impl Task {
 
 impl fmt::Display for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let depth = self.operations.len() - 1;
-        write!(f, "{}{}", "(".repeat(depth), self.first)?;
-        for (i, Operation { op, operand }) in self.operations.iter().enumerate() {
-            write!(f, "{op}{operand}{}", if i < depth { ")" } else { "" })?;
+        for (i, term) in self.terms.iter().enumerate() {
+            write!(f, "{}{term}", if i > 0 { "+" } else { "" })?;
         }
         Ok(())
     }
@@ -158,25 +166,17 @@ impl FromStr for Task {
     type Err = DataError;
 
     fn from_str(text: &str) -> Result<Self> {
-        let parse = || {
-            let flat: String = text.chars().filter(|c| !matches!(c, '(' | ')')).collect();
-            let mut rest = flat.as_str();
-            let number = |rest: &mut &str| {
-                let (digits, behind) =
-                    rest.split_at(rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len()));
-                *rest = behind;
-                digits.parse().ok()
+        let term = |text: &str| {
+            let (number, factor) = match text.split_once('*') {
+                Some((number, factor)) => (number, Some(factor.parse().ok()?)),
+                None => (text, None),
             };
-            let first = number(&mut rest)?;
-            let mut operations = Vec::new();
-            while let Some(op) = rest.chars().next() {
-                rest = &rest[op.len_utf8()..];
-                operations.push(Operation { op, operand: number(&mut rest)? });
-            }
-            // What is not written as a task writes itself (brackets elsewhere) would mean something else.
-            Task::new(first, operations).filter(|task| task.to_string() == text)
+            Some(Term { number: number.parse().ok()?, factor })
         };
-        parse().ok_or_else(|| DataError::Chain { got: text.into() })
+        let terms = text.split('+').map(term).collect::<Option<Vec<Term>>>();
+        // What is not written as a task writes itself (a number with a zero in front) is none.
+        let task = terms.and_then(Task::new).filter(|task| task.to_string() == text);
+        task.ok_or_else(|| DataError::Sum { got: text.into() })
     }
 }
 
@@ -214,24 +214,23 @@ impl Family for Arithmetic {
     }
 }
 
-/// A chain drawn operation by operation; what would leave the range is drawn again.
+/// A sum drawn term by term.
 fn draw(tier: Tier, rng: &mut impl Rng) -> Task {
-    const OPERANDS: RangeInclusive<u32> = 11..=999;
-    let first = rng.random_range(OPERANDS);
-    let (mut value, mut operations) = (first, Vec::new());
-    while operations.len() < tier.operations() {
-        let operation = match rng.random_range(0..5) {
-            0 | 1 => Operation { op: '+', operand: rng.random_range(OPERANDS) },
-            2 | 3 => Operation { op: '-', operand: rng.random_range(OPERANDS) },
-            _ => Operation { op: '*', operand: rng.random_range(2..=9) },
-        };
-        // A sum fits wherever a product does not, so this ends.
-        if let Some(next) = operation.apply(value) {
-            value = next;
-            operations.push(operation);
+    loop {
+        let (mut terms, mut left) = (Vec::new(), tier.operations());
+        while left > 0 || terms.len() < 2 {
+            // The first term needs no sum of its own.
+            let sums = usize::from(!terms.is_empty());
+            let product = left > sums && rng.random_bool(PRODUCTS);
+            let factor = product.then(|| rng.random_range(2..=9));
+            let number = rng.random_range(if product { FACTORS } else { TERMS });
+            terms.push(Term { number, factor });
+            left -= sums + usize::from(product);
+        }
+        if let Some(task) = Task::new(terms) {
+            return task;
         }
     }
-    Task { first, operations, value }
 }
 
 #[cfg(test)]
@@ -244,31 +243,37 @@ mod tests {
 
     #[test]
     fn a_task_is_its_text_and_its_value() {
-        for (text, value) in [("47+385", 432), ("(47+385)*6", 2592), ("((47+385)*6)-96", 2496)] {
+        for (text, operations, value) in
+            [("47+385", 1, 432), ("47+385*6", 2, 2357), ("47*6+385*2+96", 4, 1148), ("999*9+999+9", 3, 9999)]
+        {
             let task: Task = text.parse().unwrap();
-            assert_eq!((task.to_string().as_str(), task.value()), (text, value));
+            assert_eq!((task.to_string().as_str(), task.operations(), task.value()), (text, operations, value));
         }
     }
 
     #[test]
-    fn what_is_no_chain_is_refused() {
+    fn what_is_no_sum_is_refused() {
         for text in [
             "",
             "47",
             "47+",
             "+3",
-            "47+385*6",
-            "(47+385*6)",
-            "5-5",
-            "5-6",
-            "2*10",
-            "2*1",
+            "47*6",
+            "(47+385)*6",
+            "5-4",
+            "1+2*10",
+            "1+2*1",
+            "1+2*3*4",
             "9999+1",
+            "999*9+999+10",
             "4/2",
             "1+é",
+            "01+2",
+            "+1+2",
+            "0+2",
         ] {
             let error = text.parse::<Task>().unwrap_err().to_string();
-            assert!(error.starts_with("expected a chain like `((47+385)*6)-96`"), "{text}: {error}");
+            assert!(error.starts_with("expected a sum like `47*6+385+96`"), "{text}: {error}");
         }
     }
 
@@ -277,7 +282,7 @@ mod tests {
         fn drawn_tasks_have_the_length_of_their_tier_and_stay_in_range(seed: u64, tier in 0..Tier::ALL.len(), test: bool) {
             let (tier, split) = (Tier::ALL[tier], if test { Split::Test } else { Split::Train });
             let task = Arithmetic::draw(tier, split, &mut ChaCha8Rng::seed_from_u64(seed));
-            prop_assert_eq!(task.operations().len(), tier.operations());
+            prop_assert_eq!(task.operations(), tier.operations());
             prop_assert_eq!(Split::of_bytes(task.to_string().bytes()), split);
             prop_assert_eq!(&task.to_string().parse::<Task>().unwrap(), &task);
         }

@@ -131,9 +131,9 @@ pub enum DataError {
         /// The text.
         got: String,
     },
-    /// A text that is no chain of long arithmetic.
-    #[error("expected a chain like `((47+385)*6)-96`, got `{got}`")]
-    Chain {
+    /// A text that is no sum of long arithmetic.
+    #[error("expected a sum like `47*6+385+96`, got `{got}`")]
+    Sum {
         /// The text.
         got: String,
     },

@@ -1,6 +1,6 @@
 //! Countdown: combine numbers, each at most once, with `+ - * /` to reach a target.
 //!
-//! An answer is written as steps, `12+3=15,15*3=45`, or as one expression, `(12+3)*3`, perhaps with
+//! An answer is written as steps, `12+3=15,15*3=45` or `12+3=15;15*3=45`, or as one expression, `(12+3)*3`, perhaps with
 //! `=45` behind it. Steps are judged one by one: each operand is a given number or an earlier result,
 //! used once; results are non-negative integers and what is stated is true. An expression is judged by
 //! its value in exact rationals, so that its verdict doesn't depend on how equal expressions are
@@ -180,7 +180,7 @@ impl Attempt {
         if answer.len() > MAX_BYTES {
             return None;
         }
-        let steps = answer.split(',').map(step).collect::<Option<Vec<_>>>();
+        let steps = answer.split([',', ';']).map(step).collect::<Option<Vec<_>>>();
         if let Some(steps) = steps {
             return Some(Attempt::Steps(steps));
         }
@@ -459,6 +459,7 @@ mod tests {
         for (answer, expected) in [
             ("45", "45"),
             ("12+3=15,15*3=45", "3*(3+12)"),
+            ("12+3=15; 15*3=45", "3*(3+12)"),
             ("3*(3+12)", "3*(3+12)"),
             ("(12+3)*3=45", "3*(3+12)"),
             ("7-2+3", "3+7-2"),

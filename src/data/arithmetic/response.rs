@@ -13,11 +13,11 @@ use super::{Task, Working, work};
 use crate::data::family::Written;
 use crate::data::{DataError, Result};
 
-/// How a chain is worked out in one stream.
+/// How a sum is worked out in one stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RepeatedOptions {
-    /// How often the chain is worked out; drawn anew for each response. Once is without slips and without comparison.
+    /// How often the sum is worked out; drawn anew for each response. Once is without slips and without comparison.
     pub times: RangeInclusive<usize>,
     /// The share of workings with a slip, where there are several.
     pub slip: f64,
@@ -38,7 +38,7 @@ impl RepeatedOptions {
     }
 }
 
-/// How a chain is worked out in parallel paths.
+/// How a sum is worked out in parallel paths.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct IndependentOptions {
@@ -87,7 +87,7 @@ impl Written {
     }
 }
 
-/// The chain worked out in one stream. Panics on an empty range, as the options' `check` would have said.
+/// The sum worked out in one stream. Panics on an empty range, as the options' `check` would have said.
 pub fn repeated(task: &Task, rng: &mut impl Rng, options: &RepeatedOptions) -> Written {
     let mut written = Written::default();
     let times = rng.random_range(options.times.clone());
@@ -103,17 +103,17 @@ pub fn repeated(task: &Task, rng: &mut impl Rng, options: &RepeatedOptions) -> W
     written
 }
 
-/// The chain worked out in parallel paths, and a summary with the answer.
+/// The sum worked out in parallel paths, and a summary with the answer; each begins a line, as in Countdown.
 pub fn independent(task: &Task, rng: &mut impl Rng, options: &IndependentOptions) -> Written {
     let workings = careless(task, options.paths, options.slip, rng);
     let mut written = Written { text: "<Parallel>".into(), slips: vec![] };
     for working in &workings {
-        written.text += "<Path>";
+        written.text += "<Path>\n";
         written.push_with_result(working);
         written.text += "</Path>";
     }
     let answer = answer(most_frequent(&workings));
-    written.text += &format!("</Parallel>\n<Summary>{answer}</Summary>");
+    written.text += &format!("</Parallel>\n<Summary>\n{answer}</Summary>");
     written
 }
 
@@ -124,7 +124,7 @@ fn answer(result: u32) -> String {
 /// Several workings, of which some have a slip.
 fn careless(task: &Task, count: usize, slip: f64, rng: &mut impl Rng) -> Vec<Working> {
     let one = |_| {
-        let slips_at = rng.random_bool(slip).then(|| rng.random_range(0..task.operations().len()));
+        let slips_at = rng.random_bool(slip).then(|| rng.random_range(0..task.operations()));
         work(task, slips_at, rng)
     };
     (0..count).map(one).collect()
@@ -169,16 +169,18 @@ mod tests {
 
     #[test]
     fn texts_by_hand() {
-        let (task, mut rng) = ("(47+385)*6".parse().unwrap(), ChaCha8Rng::seed_from_u64(1));
+        let (task, mut rng) = ("47+385".parse().unwrap(), ChaCha8Rng::seed_from_u64(1));
+        // A sum may be begun at either term.
+        let turned = |written: Written| written.text.replace("385+47=", "47+385=");
         let once = repeated(&task, &mut rng, &RepeatedOptions::default());
-        assert_eq!(once, Written { text: "47+385=432\n432*6=2592\nAnswer: 2592".into(), slips: vec![] });
+        assert_eq!((turned(once).as_str()), "47+385=432\nAnswer: 432");
         let options = IndependentOptions { paths: 2, slip: 0.0 };
-        let path = "<Path>47+385=432\n432*6=2592\nResult: 2592\n</Path>";
-        let text = format!("<Parallel>{path}{path}</Parallel>\n<Summary>Answer: 2592</Summary>");
-        assert_eq!(independent(&task, &mut rng, &options).text, text);
+        let path = "<Path>\n47+385=432\nResult: 432\n</Path>";
+        let text = format!("<Parallel>{path}{path}</Parallel>\n<Summary>\nAnswer: 432</Summary>");
+        assert_eq!(turned(independent(&task, &mut rng, &options)), text);
         let twice = RepeatedOptions { times: 2..=2, slip: 0.0 };
-        let try_ = "47+385=432\n432*6=2592\nResult: 2592\n";
-        assert_eq!(repeated(&task, &mut rng, &twice).text, format!("{try_}{try_}Answer: 2592"));
+        let try_ = "47+385=432\nResult: 432\n";
+        assert_eq!(turned(repeated(&task, &mut rng, &twice)), format!("{try_}{try_}Answer: 432"));
     }
 
     proptest! {

@@ -1,21 +1,23 @@
-//! A chain written out, an operation a line, with one slip on purpose if asked.
+//! A sum worked out, an operation a line, with one slip on purpose if asked. It begins at any of its terms and goes round:
 //!
 //! ```text
-//! 47+385=432
-//! 432*6=2592
-//! 2592-96=2496
+//! 47*6+385+96, from its second term
+//!
+//! 385+96=481
+//! 47*6=282
+//! 481+282=763
 //! ```
 
 use std::fmt::Write;
 use std::ops::Range;
 
-use rand::Rng;
 use rand::seq::IndexedRandom;
+use rand::{Rng, RngExt};
 
-use super::{Operation, Task};
+use super::{LARGEST, Task};
 
-/// A chain written out.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A sum worked out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Working {
     /// One line an operation, each with its end.
     pub text: String,
@@ -25,42 +27,71 @@ pub struct Working {
     pub slip: Option<Range<usize>>,
 }
 
-/// Writes a chain out. `slips_at` is the index of an operation whose result shall be wrong; where no wrong result leaves
-/// a chain that can go on, it is right all the same.
+/// Works a sum out from a term drawn by chance. `slips_at` is the index of an operation whose result shall be wrong; where
+/// no wrong result leaves a sum that can go on, it is right all the same.
 pub fn work(task: &Task, slips_at: Option<usize>, rng: &mut impl Rng) -> Working {
-    let mut working = Working { text: String::new(), result: task.first(), slip: None };
-    for (i, &operation) in task.operations().iter().enumerate() {
-        let exact =
-            operation.apply(working.result).expect("a chain stays in range, and slips leave one that does");
-        let wrong = match slips_at {
-            Some(at) if at == i => wrong_results(exact, &task.operations()[i + 1..]).choose(rng).copied(),
-            _ => None,
+    let start = rng.random_range(0..task.terms().len());
+    let (behind, ahead) = task.terms().split_at(start);
+    let mut pen = Pen { working: Working::default(), lines: 0, slips_at, rest: task.value(), rng };
+    let mut sum = None;
+    for term in ahead.iter().chain(behind) {
+        pen.rest -= term.value();
+        let value = match term.factor {
+            Some(_) => pen.line(format_args!("{term}"), term.value(), sum.unwrap_or(0)),
+            None => term.value(),
         };
-        // Writing to a string cannot fail.
-        let _ = write!(working.text, "{}{}{}=", working.result, operation.op, operation.operand);
-        let start = working.text.len();
-        working.result = wrong.unwrap_or(exact);
-        let _ = write!(working.text, "{}", working.result);
-        working.slip = wrong.map(|_| start..working.text.len()).or(working.slip.take());
-        working.text.push('\n');
+        sum = Some(match sum {
+            Some(sum) => pen.line(format_args!("{sum}+{value}"), sum + value, 0),
+            None => value,
+        });
     }
-    working
+    Working { result: sum.unwrap_or_default(), ..pen.working }
 }
 
-/// Results as a careless hand writes them: a single digit is off by one, with its carry. Only those on which the rest of
-/// the chain can build.
-fn wrong_results(exact: u32, rest: &[Operation]) -> Vec<u32> {
+/// What writes the lines.
+struct Pen<'a, R> {
+    working: Working,
+    lines: usize,
+    slips_at: Option<usize>,
+    /// What the terms that are still to come are worth.
+    rest: u32,
+    rng: &'a mut R,
+}
+
+impl<R: Rng> Pen<'_, R> {
+    /// Writes an operation and what comes out of it, which is to be added to `sum`; returns what is written.
+    fn line(&mut self, operation: std::fmt::Arguments, exact: u32, sum: u32) -> u32 {
+        let wrong = match self.slips_at {
+            Some(at) if at == self.lines => {
+                wrong_results(exact, LARGEST - sum - self.rest).choose(self.rng).copied()
+            }
+            _ => None,
+        };
+        self.lines += 1;
+        // Writing to a string cannot fail.
+        let _ = write!(self.working.text, "{operation}=");
+        let (start, result) = (self.working.text.len(), wrong.unwrap_or(exact));
+        let _ = write!(self.working.text, "{result}");
+        if wrong.is_some() {
+            self.working.slip = Some(start..self.working.text.len());
+        }
+        self.working.text.push('\n');
+        result
+    }
+}
+
+/// Results as a careless hand writes them: a single digit is off by one, with its carry. Only those from 1 to `most`, on
+/// which the rest of the sum can build.
+fn wrong_results(exact: u32, most: u32) -> Vec<u32> {
     let places = (0..4).map(|place| 10u32.pow(place)).take_while(|unit| *unit <= exact);
     let near = places.flat_map(|unit| [exact.checked_sub(unit), exact.checked_add(unit)]).flatten();
-    let goes_on = |&wrong: &u32| {
-        let sound = Operation { op: '+', operand: 0 }.apply(wrong);
-        rest.iter().try_fold(sound?, |value, operation| operation.apply(value))
-    };
-    near.filter(|wrong| goes_on(wrong).is_some()).collect()
+    near.filter(|wrong| (1..=most).contains(wrong)).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use proptest::prelude::*;
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
@@ -71,44 +102,59 @@ mod tests {
     use crate::data::family::Family;
 
     #[test]
-    fn a_chain_by_hand() {
-        let task: Task = "((47+385)*6)-96".parse().unwrap();
-        let working = work(&task, None, &mut ChaCha8Rng::seed_from_u64(1));
-        assert_eq!(working.text, "47+385=432\n432*6=2592\n2592-96=2496\n");
-        assert_eq!((working.result, working.slip), (2496, None));
+    fn a_sum_by_hand() {
+        let task: Task = "47*6+385+96".parse().unwrap();
+        let texts: BTreeSet<String> =
+            (0..50).map(|seed| work(&task, None, &mut ChaCha8Rng::seed_from_u64(seed)).text).collect();
+        let by_hand = [
+            "385+96=481\n47*6=282\n481+282=763\n",
+            "47*6=282\n282+385=667\n667+96=763\n",
+            "47*6=282\n96+282=378\n378+385=763\n",
+        ];
+        assert_eq!(texts, by_hand.map(String::from).into());
     }
 
     #[test]
     fn wrong_results_by_hand() {
-        assert_eq!(wrong_results(432, &[]), [431, 433, 422, 442, 332, 532]);
-        let less = Operation { op: '-', operand: 430 };
-        assert_eq!(wrong_results(432, &[less]), [431, 433, 442, 532]);
-        assert_eq!(wrong_results(1, &[]), [2]);
-        assert_eq!(wrong_results(9999, &[]), [9998, 9989, 9899, 8999]);
+        assert_eq!(wrong_results(432, LARGEST), [431, 433, 422, 442, 332, 532]);
+        assert_eq!(wrong_results(432, 433), [431, 433, 422, 332]);
+        assert_eq!(wrong_results(1, LARGEST), [2]);
+        assert_eq!(wrong_results(9999, LARGEST), [9998, 9989, 9899, 8999]);
     }
 
     proptest! {
-        /// Read back without the code that wrote them: each line but the slip's is true and takes up the one before.
+        /// Read back without the code that wrote them: each line but the slip's is true, and what is added are the sum so far
+        /// and the next term, by its value as it was written.
         #[test]
-        fn one_line_is_wrong_and_the_rest_builds_on_it(seed: u64, tier in 0..Tier::ALL.len(), at in 0..7usize) {
+        fn one_line_is_wrong_and_the_rest_builds_on_it(seed: u64, tier in 0..Tier::ALL.len(), at in 0..8usize) {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
             let task = Arithmetic::draw(Tier::ALL[tier], Split::Train, &mut rng);
             let working = work(&task, Some(at), &mut rng);
-            let (mut before, mut false_lines) = (i64::from(task.first()), vec![]);
-            for (line, operation) in working.text.lines().zip(task.operations()) {
-                let (term, result) = line.split_once('=').unwrap();
-                prop_assert_eq!(term, format!("{before}{}{}", operation.op, operation.operand));
-                let operand = i64::from(operation.operand);
-                let exact = match operation.op { '+' => before + operand, '-' => before - operand, _ => before * operand };
-                before = result.parse().unwrap();
-                if before != exact {
+            let (mut false_lines, mut hand) = (vec![], task.to_string().split('+').map(String::from).collect::<Vec<_>>());
+            for line in working.text.lines() {
+                let (operation, result) = line.split_once('=').unwrap();
+                let (left, op, right) = match operation.split_once('*') {
+                    Some((left, right)) => (left, '*', right),
+                    None => operation.split_once('+').map(|(left, right)| (left, '+', right)).unwrap(),
+                };
+                let of = |text: &str| text.parse::<i64>().unwrap();
+                let exact = if op == '*' { of(left) * of(right) } else { of(left) + of(right) };
+                if of(result) != exact {
                     false_lines.push(result);
                 }
+                for used in if op == '*' { vec![operation] } else { vec![left, right] } {
+                    let at = hand.iter().position(|term| term == used);
+                    prop_assert!(at.is_some(), "{} in {} of {}", used, working.text, task);
+                    hand.remove(at.unwrap());
+                }
+                hand.push(result.into());
             }
-            prop_assert_eq!(before, i64::from(working.result));
+            prop_assert_eq!(hand, vec![working.result.to_string()]);
+            prop_assert_eq!(working.text.lines().count(), task.operations());
             let slip = working.slip.clone().map(|bytes| &working.text[bytes]);
             prop_assert_eq!(false_lines, slip.into_iter().collect::<Vec<_>>());
-            prop_assert!(working.slip.is_some() || at >= task.operations().len() || working.result == task.value());
+            prop_assert!(working.slip.is_some() || at >= task.operations() || working.result == task.value());
+            prop_assert!(working.result <= LARGEST);
         }
     }
 }

@@ -73,9 +73,10 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// The steps without the mark, as an answer restates them: `12+3=15,15*3=45`.
-    pub fn steps_text(&self) -> String {
-        super::join(&self.steps, ",")
+    /// The steps without the mark, as results and answers restate them: `12+3=15;15*3=45`. Attempts part their steps by
+    /// commas, so a restated line is no attempt that lacks its mark.
+    pub fn restated(&self) -> String {
+        super::join(&self.steps, ";")
     }
 
     /// The steps in a fixed order: equal for attempts that do the same in another order.
@@ -89,7 +90,7 @@ impl Attempt {
 impl fmt::Display for Attempt {
     /// The steps and their mark: `12+3=15,15*3=45 ok`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.steps_text(), if self.right { "ok" } else { "no" })
+        write!(f, "{} {}", super::join(&self.steps, ","), if self.right { "ok" } else { "no" })
     }
 }
 

@@ -116,7 +116,7 @@ fn lines(attempts: &[Attempt]) -> String {
 
 /// A line that restates a right attempt, or says that there was none.
 fn restated(word: &str, winner: Option<&Attempt>) -> String {
-    format!("{word}: {}", winner.map_or("none".into(), Attempt::steps_text))
+    format!("{word}: {}", winner.map_or("none".into(), Attempt::restated))
 }
 
 fn winner(attempts: &[Attempt]) -> Option<&Attempt> {
@@ -203,10 +203,11 @@ impl Search {
     }
 }
 
+/// Paths and summaries begin a line, as all workings do that a base model has seen: what follows a tag at once is worse.
 fn block_text(paths: &[Vec<Attempt>]) -> String {
-    let written: String = paths.iter().map(|path| format!("<Path>{}</Path>", with_result(path))).collect();
+    let written: String = paths.iter().map(|path| format!("<Path>\n{}</Path>", with_result(path))).collect();
     let answer = restated("Answer", paths.iter().find_map(|path| winner(path)));
-    format!("<Parallel>{written}</Parallel>\n<Summary>{answer}</Summary>")
+    format!("<Parallel>{written}</Parallel>\n<Summary>\n{answer}</Summary>")
 }
 
 #[cfg(test)]
@@ -238,7 +239,7 @@ mod tests {
             None => assert_eq!(line, format!("{word}: none")),
             Some(winner) => {
                 let steps = winner.strip_suffix(" ok").unwrap();
-                assert_eq!(line, format!("{word}: {steps}"));
+                assert_eq!(line, format!("{word}: {}", steps.replace(',', ";")));
                 assert_eq!(evaluate(steps, task), i64::from(task.target()));
             }
         }
@@ -285,16 +286,16 @@ mod tests {
         let (mut solved, mut tried) = (vec![], HashSet::new());
         for block in text.split("</Summary>\n") {
             let block = block.strip_prefix("<Parallel>").unwrap();
-            let (paths, summary) = block.split_once("</Parallel>\n<Summary>").unwrap();
-            let paths = paths.strip_prefix("<Path>").unwrap().strip_suffix("</Path>").unwrap();
+            let (paths, summary) = block.split_once("</Parallel>\n<Summary>\n").unwrap();
+            let paths = paths.strip_prefix("<Path>\n").unwrap().strip_suffix("</Path>").unwrap();
             let mut of_block = HashSet::new();
             let mut right = vec![];
-            for path in paths.split("</Path><Path>") {
+            for path in paths.split("</Path><Path>\n") {
                 let mut of_path = tried.clone();
                 right.extend(check_result(path, task, &mut of_path, options.attempts_per_path));
                 of_block.extend(of_path);
             }
-            assert_eq!(paths.split("</Path><Path>").count(), options.paths);
+            assert_eq!(paths.split("</Path><Path>\n").count(), options.paths);
             let answer = summary.strip_suffix("</Summary>").unwrap_or(summary);
             check_restated(answer, "Answer", right.first().copied(), task);
             solved.push(!right.is_empty());
