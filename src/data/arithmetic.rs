@@ -247,7 +247,10 @@ mod tests {
             [("47+385", 1, 432), ("47+385*6", 2, 2357), ("47*6+385*2+96", 4, 1148), ("999*9+999+9", 3, 9999)]
         {
             let task: Task = text.parse().unwrap();
-            assert_eq!((task.to_string().as_str(), task.operations(), task.value()), (text, operations, value));
+            assert_eq!(
+                (task.to_string().as_str(), task.operations(), task.value()),
+                (text, operations, value)
+            );
         }
     }
 
