@@ -7,11 +7,12 @@ use anyhow::Context;
 use crate::failure::Failure;
 
 /// The recipe of `train` without arguments.
-pub(crate) const DEFAULT: &str = "countdown";
+pub(crate) const DEFAULT: &str = "default";
 
 /// Recipes that are compiled in, so that they run from any folder.
-const EMBEDDED: [(&str, &str); 3] = [
-    (DEFAULT, include_str!("../../../recipes/countdown/default.toml")),
+const EMBEDDED: [(&str, &str); 4] = [
+    (DEFAULT, include_str!("../../../recipes/default.toml")),
+    ("countdown", include_str!("../../../recipes/countdown/default.toml")),
     ("countdown/smoke", include_str!("../../../recipes/countdown/smoke.toml")),
     ("countdown/base", include_str!("../../../recipes/countdown/base.toml")),
 ];

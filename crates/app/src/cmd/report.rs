@@ -12,8 +12,8 @@ use crate::report::{Run, write};
 /// Several runs are compared. A run that still goes on is reported as far as it has come.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
-    parallel-r1 report runs/countdown-1\n  \
-    parallel-r1 report runs/countdown-1 runs/countdown-2 --out both.html")]
+    parallel-r1 report runs/default-1\n  \
+    parallel-r1 report runs/default-1 runs/default-2 --out both.html")]
 pub(crate) struct Args {
     /// Run folders
     #[arg(required = true, value_name = "RUN")]

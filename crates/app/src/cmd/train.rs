@@ -35,7 +35,7 @@ use crate::watch::Watch;
     parallel-r1 train recipes/gsm8k/smollm2.toml\n  \
     parallel-r1 train recipes/paper/seen.toml --dry-run")]
 pub(crate) struct Args {
-    /// A TOML file, or a built-in recipe: countdown, countdown/smoke, countdown/base [default: countdown]
+    /// A TOML file, or a built-in recipe: default, countdown, countdown/smoke, countdown/base [default: default]
     recipe: Option<String>,
     /// Change a key of the recipe; may be given several times. Lists are counted from 0
     #[arg(long, value_name = "a.b=c")]
