@@ -35,7 +35,7 @@ const PRODUCTS: f64 = 0.2;
 const TERMS: RangeInclusive<u32> = 11..=999;
 const FACTORS: RangeInclusive<u32> = 11..=99;
 
-/// How long the chains are.
+/// How many operations a sum takes, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Tier {
     /// Two operations.

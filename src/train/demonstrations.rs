@@ -48,7 +48,7 @@ impl Search {
     }
 }
 
-/// How a chain of long arithmetic is worked out.
+/// How a sum of long arithmetic is worked out.
 #[derive(Clone)]
 pub enum Workings {
     /// In one stream, once or several times.

@@ -239,10 +239,10 @@ pub struct DemonstrationData {
     /// Long arithmetic of the training split instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arithmetic: Option<ArithmeticSource>,
-    /// Chains worked out in one stream.
+    /// Sums worked out in one stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeated: Option<RepeatedOptions>,
-    /// Chains worked out in parallel paths.
+    /// Sums worked out in parallel paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub independent: Option<IndependentOptions>,
     /// A JSONL or Parquet file instead, here or on the Hub.
