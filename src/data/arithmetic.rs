@@ -19,7 +19,7 @@ mod response;
 mod working;
 
 pub use response::{IndependentOptions, RepeatedOptions, independent, repeated};
-pub use working::{Working, work};
+pub use working::{Slip, Working, work};
 
 /// The `source` of arithmetic rows.
 pub const SOURCE: &str = "arithmetic";

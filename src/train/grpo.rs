@@ -14,7 +14,8 @@
 //! 8. Responses to problems whose gold answer can't be read are left out, not counted wrong.
 //! 9. What is sampled with another structure than it is learned with (`fork`) has old log-probabilities of its own and
 //!    truncated importance weights; see `fork`.
-//! 10. A path's own verdict can count for its tokens (`path_credit`); see `credit`.
+//! 10. A path's own verdict can count for its tokens (`path_credit`), and what a summary adds to its paths for those of the
+//!    summary (`summary_credit`); see `credit`.
 
 use std::time::Instant;
 
@@ -23,7 +24,7 @@ use candle_core::Tensor;
 use super::Result;
 use super::advantage::{advantages, all_equal};
 use super::batch::{MicroBatch, Sequence, columns, split};
-use super::credit::{path_credits, paths_differ};
+use super::credit::{credits, paths_differ};
 use super::curriculum::Session;
 use super::fork;
 use super::loss::{ActionData, Clip, clip_fraction, policy_loss, response_weights};
@@ -85,7 +86,7 @@ pub fn grpo(
                 let reference =
                     reference.as_ref().map(|r| micro.log_probs_frozen(r, &controls)).transpose()?;
                 let mut advantages: Vec<f32> = each(advantages);
-                if config.path_credit > 0.0 {
+                if config.credits_parts() {
                     advantages.iter_mut().zip(of_token(credits)).for_each(|(a, credit)| *a += credit);
                 }
                 if let Some(importance) = importance {
@@ -146,7 +147,7 @@ pub fn grpo(
 pub(super) struct Compared {
     pub(super) sequences: Vec<Sequence>,
     pub(super) advantages: Vec<f32>,
-    /// What a token's own path adds to them, by token; empty without `path_credit`.
+    /// What a token's own part of the response adds to them, by token; empty without credit for parts.
     pub(super) credits: Vec<Vec<f32>>,
     /// Log-probabilities before the update, by token.
     pub(super) old: Vec<Vec<f32>>,
@@ -163,8 +164,8 @@ fn compare(groups: &[Group], config: &GrpoConfig, controls: &Controls) -> Vec<Co
     let mut batches: Vec<Compared> = (0..count).map(|_| Compared::default()).collect();
     for (i, group) in groups.iter().enumerate() {
         let batch = &mut batches[i % count];
-        let mut credits = match config.path_credit > 0.0 {
-            true => path_credits(group, controls, config.path_credit),
+        let mut credits = match config.credits_parts() {
+            true => credits(group, config, controls),
             false => vec![],
         }
         .into_iter();
@@ -248,7 +249,7 @@ fn collect(
             };
             let responses = group.into_iter().zip(scores).map(score).collect();
             let group = Group { problem, tier, responses };
-            let teaches = !all_equal(&group.rewards()) || config.path_credit > 0.0 && paths_differ(&group);
+            let teaches = !all_equal(&group.rewards()) || config.credits_parts() && paths_differ(&group);
             if !teaches || collected.groups.len() == config.prompts {
                 collected.left_out.push(group);
             } else {

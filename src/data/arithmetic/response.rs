@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 
-use super::{Task, Working, work};
+use super::{Slip, Task, Working, work};
 use crate::data::family::Written;
 use crate::data::{DataError, Result};
 
@@ -34,7 +34,7 @@ impl RepeatedOptions {
     pub fn check(&self) -> Result<()> {
         let sound = *self.times.start() > 0 && !self.times.is_empty() && *self.times.end() <= MOST;
         ensure(sound, "times", "a range within 1 to 100 that isn't empty", format!("{:?}", self.times))?;
-        check_slip(self.slip)
+        check_share("slip", self.slip)
     }
 }
 
@@ -46,11 +46,13 @@ pub struct IndependentOptions {
     pub paths: usize,
     /// The share of paths with a slip.
     pub slip: f64,
+    /// The share of slips that take a wrong term; the others write a wrong result.
+    pub misread: f64,
 }
 
 impl Default for IndependentOptions {
     fn default() -> Self {
-        Self { paths: 4, slip: 0.25 }
+        Self { paths: 4, slip: 0.25, misread: 0.0 }
     }
 }
 
@@ -58,15 +60,16 @@ impl IndependentOptions {
     /// Whether the settings make sense.
     pub fn check(&self) -> Result<()> {
         ensure((1..=MOST).contains(&self.paths), "paths", "1 to 100", self.paths.to_string())?;
-        check_slip(self.slip)
+        check_share("slip", self.slip)?;
+        check_share("misread", self.misread)
     }
 }
 
 /// Larger counts are slips of the pen.
 const MOST: usize = 100;
 
-fn check_slip(slip: f64) -> Result<()> {
-    ensure((0.0..=1.0).contains(&slip), "slip", "a share from 0 to 1", slip.to_string())
+fn check_share(field: &'static str, share: f64) -> Result<()> {
+    ensure((0.0..=1.0).contains(&share), field, "a share from 0 to 1", share.to_string())
 }
 
 fn ensure(sound: bool, field: &'static str, expected: &'static str, got: String) -> Result<()> {
@@ -97,7 +100,7 @@ pub fn repeated(task: &Task, rng: &mut impl Rng, options: &RepeatedOptions) -> W
         written.text += &answer(working.result);
         return written;
     }
-    let workings = careless(task, times, options.slip, rng);
+    let workings = careless(task, times, (options.slip, 0.0), rng);
     workings.iter().for_each(|working| written.push_with_result(working));
     written.text += &answer(most_frequent(&workings));
     written
@@ -105,7 +108,7 @@ pub fn repeated(task: &Task, rng: &mut impl Rng, options: &RepeatedOptions) -> W
 
 /// The sum worked out in parallel paths, and a summary with the answer; each begins a line, as in Countdown.
 pub fn independent(task: &Task, rng: &mut impl Rng, options: &IndependentOptions) -> Written {
-    let workings = careless(task, options.paths, options.slip, rng);
+    let workings = careless(task, options.paths, (options.slip, options.misread), rng);
     let mut written = Written { text: "<Parallel>".into(), slips: vec![] };
     for working in &workings {
         written.text += "<Path>\n";
@@ -121,11 +124,14 @@ fn answer(result: u32) -> String {
     format!("Answer: {result}")
 }
 
-/// Several workings, of which some have a slip.
-fn careless(task: &Task, count: usize, slip: f64, rng: &mut impl Rng) -> Vec<Working> {
+/// Several workings, of which a share has a slip, of which a share takes a wrong term.
+fn careless(task: &Task, count: usize, (slip, misread): (f64, f64), rng: &mut impl Rng) -> Vec<Working> {
     let one = |_| {
-        let slips_at = rng.random_bool(slip).then(|| rng.random_range(0..task.operations()));
-        work(task, slips_at, rng)
+        let slip = rng.random_bool(slip).then(|| match misread > 0.0 && rng.random_bool(misread) {
+            true => Slip::Term(rng.random_range(0..task.terms().len())),
+            false => Slip::Result(rng.random_range(0..task.operations())),
+        });
+        work(task, slip, rng)
     };
     (0..count).map(one).collect()
 }
@@ -175,7 +181,7 @@ mod tests {
         let once = repeated(&task, &mut rng, &RepeatedOptions::default());
         assert!(once.slips.is_empty());
         assert_eq!(turned(once), "47+385=432\nAnswer: 432");
-        let options = IndependentOptions { paths: 2, slip: 0.0 };
+        let options = IndependentOptions { paths: 2, slip: 0.0, misread: 0.0 };
         let path = "<Path>\n47+385=432\nResult: 432\n</Path>";
         let text = format!("<Parallel>{path}{path}</Parallel>\n<Summary>\nAnswer: 432</Summary>");
         assert_eq!(turned(independent(&task, &mut rng, &options)), text);
@@ -186,10 +192,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn slips_are_marked_and_the_answer_is_the_most_frequent_result(seed: u64, paths in 2..7usize, slip in 0.0..=1.0) {
+        fn slips_are_marked_and_the_answer_is_the_most_frequent_result(seed: u64, paths in 2..7usize, slip in 0.0..=1.0, misread in 0.0..=1.0) {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
             let task = Arithmetic::draw(Tier::Four, Split::Train, &mut rng);
-            let parallel = independent(&task, &mut rng, &IndependentOptions { paths, slip });
+            let parallel = independent(&task, &mut rng, &IndependentOptions { paths, slip, misread });
             let stream = repeated(&task, &mut rng, &RepeatedOptions { times: paths..=paths, slip });
             for written in [parallel, stream] {
                 let results: Vec<&str> = written.text.lines().filter_map(|line| line.strip_prefix("Result: ")).collect();
@@ -197,9 +203,7 @@ mod tests {
                 let wrong = results.iter().filter(|result| **result != task.value().to_string()).count();
                 prop_assert!(wrong <= written.slips.len());
                 for slip in &written.slips {
-                    prop_assert!(written.text[slip.clone()].parse::<u32>().is_ok());
-                    prop_assert!(written.text[..slip.start].ends_with('='));
-                    prop_assert!(written.text[slip.end..].starts_with('\n'));
+                    prop_assert!(written.text[slip.clone()].chars().all(|c| c.is_ascii_digit() || c == '*'));
                 }
                 let votes = |result: &str| results.iter().filter(|other| **other == result).count();
                 let answer = written.text.split_once("Answer: ").unwrap().1.trim_end_matches("</Summary>");
@@ -212,7 +216,7 @@ mod tests {
     fn as_many_workings_slip_as_asked() {
         let mut rng = ChaCha8Rng::seed_from_u64(2);
         for share in [0.0, 0.3, 1.0] {
-            let options = IndependentOptions { paths: 4, slip: share };
+            let options = IndependentOptions { paths: 4, slip: share, misread: share };
             let mut slips = 0;
             for _ in 0..200 {
                 let task = Arithmetic::draw(Tier::Three, Split::Train, &mut rng);

@@ -14,7 +14,17 @@ use std::ops::Range;
 use rand::seq::IndexedRandom;
 use rand::{Rng, RngExt};
 
-use super::{LARGEST, Task};
+use super::{LARGEST, Task, Term};
+
+/// A slip on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slip {
+    /// The result of the operation with this index is wrong.
+    Result(usize),
+    /// The term with this index, counted from where the working begins, is another one: a digit of it is misread, or it is
+    /// one of the other terms once more.
+    Term(usize),
+}
 
 /// A sum worked out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,29 +33,75 @@ pub struct Working {
     pub text: String,
     /// What came out.
     pub result: u32,
-    /// The bytes of the result that is wrong on purpose. What follows builds on it and is right in itself.
+    /// The bytes of the result or of the term that is wrong on purpose. What follows builds on it and is right in itself.
     pub slip: Option<Range<usize>>,
 }
 
-/// Works a sum out from a term drawn by chance. `slips_at` is the index of an operation whose result shall be wrong; where
-/// no wrong result leaves a sum that can go on, it is right all the same.
-pub fn work(task: &Task, slips_at: Option<usize>, rng: &mut impl Rng) -> Working {
+/// Works a sum out from a term drawn by chance, with a slip if asked; where no slip leaves a sum that can go on, it is right
+/// all the same.
+pub fn work(task: &Task, slip: Option<Slip>, rng: &mut impl Rng) -> Working {
     let start = rng.random_range(0..task.terms().len());
     let (behind, ahead) = task.terms().split_at(start);
-    let mut pen = Pen { working: Working::default(), lines: 0, slips_at, rest: task.value(), rng };
+    let mut terms = [ahead, behind].concat();
+    let (mut slips_at, mut misread_at) = (None, None);
+    match slip {
+        Some(Slip::Result(at)) => slips_at = Some(at),
+        Some(Slip::Term(at)) => {
+            if let Some(term) = misread(task, terms[at], rng) {
+                (terms[at], misread_at) = (term, Some(at));
+            }
+        }
+        None => {}
+    }
+    let rest = terms.iter().map(|term| term.value()).sum();
+    let mut pen = Pen { working: Working::default(), lines: 0, slips_at, rest, rng };
     let mut sum = None;
-    for term in ahead.iter().chain(behind) {
+    for (i, term) in terms.iter().enumerate() {
         pen.rest -= term.value();
+        let is_misread = |at: usize| misread_at == Some(at) && terms[at].factor.is_none();
         let value = match term.factor {
-            Some(_) => pen.line(format_args!("{term}"), term.value(), sum.unwrap_or(0)),
+            Some(_) => {
+                let start = pen.working.text.len();
+                let value = pen.line(format_args!("{term}"), term.value(), sum.unwrap_or(0));
+                pen.mark(start, term, misread_at == Some(i));
+                value
+            }
             None => term.value(),
         };
         sum = Some(match sum {
-            Some(sum) => pen.line(format_args!("{sum}+{value}"), sum + value, 0),
+            Some(sum) => {
+                let start = pen.working.text.len();
+                let next = pen.line(format_args!("{sum}+{value}"), sum + value, 0);
+                // The first term stands in the line of the second.
+                pen.mark(start, &sum, i == 1 && is_misread(0));
+                pen.mark(start + sum.to_string().len() + 1, &value, is_misread(i));
+                next
+            }
             None => value,
         });
     }
     Working { result: sum.unwrap_or_default(), ..pen.working }
+}
+
+/// Another term as a careless eye takes it: one of the others once more, or one with another digit. None where the sum would
+/// come out the same or too large.
+fn misread(task: &Task, term: Term, rng: &mut impl Rng) -> Option<Term> {
+    let others = task.terms().iter().copied();
+    let digit = |(unit, digit): (u32, u32)| {
+        let kept = term.number / (10 * unit) * (10 * unit) + term.number % unit;
+        Term { number: kept + digit * unit, ..term }
+    };
+    let places = (0..3).map(|place| 10u32.pow(place)).take_while(|unit| *unit <= term.number);
+    let digits = places.flat_map(|unit| (0..10).map(move |digit| (unit, digit))).map(digit);
+    let as_long = |other: &Term| other.number.to_string().len() == term.number.to_string().len();
+    let candidates: Vec<Term> = match rng.random_bool(0.5) {
+        true => others.collect(),
+        false => digits.filter(as_long).collect(),
+    };
+    let fits = |other: &Term| {
+        other.value() != term.value() && task.value() - term.value() + other.value() <= LARGEST
+    };
+    candidates.into_iter().filter(fits).collect::<Vec<_>>().choose(rng).copied()
 }
 
 /// What writes the lines.
@@ -77,6 +133,13 @@ impl<R: Rng> Pen<'_, R> {
         }
         self.working.text.push('\n');
         result
+    }
+
+    /// Marks what is written from a byte on as wrong on purpose, if it is.
+    fn mark(&mut self, start: usize, written: &impl ToString, wrong: bool) {
+        if wrong {
+            self.working.slip = Some(start..start + written.to_string().len());
+        }
     }
 }
 
@@ -122,14 +185,60 @@ mod tests {
         assert_eq!(wrong_results(9999, LARGEST), [9998, 9989, 9899, 8999]);
     }
 
+    #[test]
+    fn a_misread_term_by_hand() {
+        let task: Task = "47*6+385+96".parse().unwrap();
+        let mut seen = BTreeSet::new();
+        for seed in 0..400 {
+            let working = work(&task, Some(Slip::Term(1)), &mut ChaCha8Rng::seed_from_u64(seed));
+            let slip = &working.text[working.slip.clone().unwrap()];
+            seen.insert((working.text.lines().count(), slip.to_string(), working.result));
+        }
+        // Begun at the product, the second term is 385: one of the others again, or with another digit.
+        for (term, result) in [("47*6", 660), ("96", 474), ("185", 563), ("384", 762), ("395", 773)] {
+            assert!(
+                seen.iter().any(|(_, slip, got)| (slip.as_str(), *got) == (term, result)),
+                "{term}: {seen:?}"
+            );
+        }
+        // Begun at 96, it is the product.
+        assert!(
+            seen.contains(&(3, "57*6".into(), 823)) && seen.contains(&(2, "385".into(), 866)),
+            "{seen:?}"
+        );
+    }
+
     proptest! {
+        /// Only the marked term is none of the sum's, or is once too often; lines are true.
+        #[test]
+        fn a_misread_term_is_marked_and_lines_stay_true(seed: u64, tier in 0..Tier::ALL.len(), at in 0..2usize) {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            let task = Arithmetic::draw(Tier::ALL[tier], Split::Train, &mut rng);
+            let working = work(&task, Some(Slip::Term(at)), &mut rng);
+            for line in working.text.lines() {
+                let (operation, result) = line.split_once('=').unwrap();
+                let of = |text: &str| text.parse::<u32>().unwrap();
+                let exact = match operation.split_once('*') {
+                    Some((left, right)) => of(left) * of(right),
+                    None => operation.split('+').map(of).sum(),
+                };
+                prop_assert_eq!(of(result), exact);
+            }
+            let Some(slip) = working.slip.clone() else { return Ok(()) };
+            let value = |text: &str| text.split('*').map(|n| n.parse::<u32>().unwrap()).product::<u32>();
+            // Put right, the sum comes out: some term makes up the difference.
+            let wrong = value(&working.text[slip]);
+            prop_assert!(task.terms().iter().any(|term| working.result - wrong + term.value() == task.value()));
+            prop_assert!(working.result != task.value() && working.result <= LARGEST);
+        }
+
         /// Read back without the code that wrote them: each line but the slip's is true, and what is added are the sum so far
         /// and the next term, by its value as it was written.
         #[test]
         fn one_line_is_wrong_and_the_rest_builds_on_it(seed: u64, tier in 0..Tier::ALL.len(), at in 0..8usize) {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
             let task = Arithmetic::draw(Tier::ALL[tier], Split::Train, &mut rng);
-            let working = work(&task, Some(at), &mut rng);
+            let working = work(&task, Some(Slip::Result(at)), &mut rng);
             let (mut false_lines, mut hand) = (vec![], task.to_string().split('+').map(String::from).collect::<Vec<_>>());
             for line in working.text.lines() {
                 let (operation, result) = line.split_once('=').unwrap();

@@ -269,9 +269,11 @@ impl GrpoConfig {
         within("epsilon_high", self.epsilon_high.into(), 0.0, 100.0)?;
         within("dual_clip", self.dual_clip.unwrap_or(2.0).into(), 1.0, 1e6)?;
         within("beta", self.beta.into(), 0.0, 100.0)?;
-        within("path_credit", self.path_credit.into(), 0.0, 100.0)?;
-        if self.path_credit > 0.0 && arm.structure.is_none() {
-            return Err("path_credit: the arm has no `structure`, so its responses have no paths".into());
+        for (key, weight) in [("path_credit", self.path_credit), ("summary_credit", self.summary_credit)] {
+            within(key, weight.into(), 0.0, 100.0)?;
+            if weight > 0.0 && arm.structure.is_none() {
+                return Err(format!("{key}: the arm has no `structure`, so its responses have no paths"));
+            }
         }
         within("importance_cap", self.importance_cap.unwrap_or(1.0).into(), 1e-3, 1e6)?;
         if self.fork && arm.structure != Some(Structure::Causal) {

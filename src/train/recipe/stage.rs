@@ -157,6 +157,10 @@ pub struct GrpoConfig {
     /// Weight of a path's own advantage on its tokens, against 1 for that of the response; 0 for the paper's GRPO.
     #[serde(default)]
     pub path_credit: f32,
+    /// Weight, on the tokens after the paths, of what they add to them: whether the answer is right, less the share of paths
+    /// that are; 0 for the paper's GRPO.
+    #[serde(default)]
+    pub summary_credit: f32,
     /// Weight of the KL divergence to the model at the stage's start; 0 keeps no reference model.
     #[serde(default)]
     pub beta: f32,
@@ -198,6 +202,11 @@ pub struct GrpoConfig {
 }
 
 impl GrpoConfig {
+    /// Whether parts of a response are told what they have done themselves.
+    pub fn credits_parts(&self) -> bool {
+        self.path_credit > 0.0 || self.summary_credit > 0.0
+    }
+
     /// Sampling settings of this stage.
     pub fn sampling(&self, arm: &SamplingParams) -> SamplingParams {
         SamplingParams {
