@@ -103,6 +103,23 @@ fn tiers_follow_one_another_also_after_a_stop() {
     assert_eq!(parts, whole.of("explore", "tier"));
 }
 
+#[test]
+fn a_tier_may_have_less_room_for_its_responses_than_the_stage() {
+    let folder = tempfile::tempdir().unwrap();
+    let lengths = |name: &str, tiers: &str| {
+        let data = format!("arms.0.stages.1.grpo.data={{tiers=[{tiers}]}}");
+        let mut records = Records::default();
+        let recipe = recipe(folder.path(), &[SHORT[0], SHORT[1], &data]);
+        run(&recipe, &folder.path().join(name), &mut records);
+        records.of("explore", "total_tokens")
+    };
+    let (roomy, tight) = ("{file=\"asked.jsonl\"}", "{file=\"asked.jsonl\", max_response_tokens=3}");
+    let (long, short) = (lengths("roomy", roomy), lengths("tight", tight));
+    let mixed = lengths("mixed", &format!("{tight}, {roomy}"));
+    assert!(long[0] > 6.0 && short.iter().all(|&tokens| tokens <= 3.0), "{long:?} {short:?}");
+    assert!(mixed[0] > 3.0 && mixed[0] < long[0], "{mixed:?} {long:?}");
+}
+
 /// With a single path nothing runs beside anything else.
 #[test]
 fn stages_and_evaluation_have_their_own_number_of_paths() {

@@ -236,10 +236,19 @@ fn collect(
         let drawn = problems.draw(stage.seed, number, config.prompts, session.climb.tier)?;
         let (tiers, drawn): (Vec<usize>, Vec<Problem>) =
             drawn.into_iter().map(|Drawn { tier, problem }| (tier, problem)).unzip();
-        let (first_id, n) = ((number * config.prompts) as u64, config.num_generations);
-        let (mut groups, stats) =
-            rollouts(&session.model, &drawn, n, first_id, sampling, session.engine, &mut ())?;
-        collected.stats.merge(&stats);
+        // Tiers with budgets of their own are sampled apart.
+        let budget = |tier| problems.max_response_tokens(tier).unwrap_or(sampling.max_response_tokens);
+        let (mut groups, mut sampled) = (Vec::with_capacity(drawn.len()), 0);
+        for run in tiers.chunk_by(|&a, &b| budget(a) == budget(b)) {
+            let params = SamplingParams { max_response_tokens: budget(run[0]), ..sampling.clone() };
+            let (first_id, n) = ((number * config.prompts + sampled) as u64, config.num_generations);
+            let of_run = &drawn[sampled..sampled + run.len()];
+            let (of_run, stats) =
+                rollouts(&session.model, of_run, n, first_id, &params, session.engine, &mut ())?;
+            groups.extend(of_run);
+            collected.stats.merge(&stats);
+            sampled += run.len();
+        }
         collected.rounds = round;
         let scores = session.judge(&drawn, &mut groups)?;
         for (((problem, tier), group), scores) in drawn.into_iter().zip(tiers).zip(groups).zip(scores) {

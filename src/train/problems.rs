@@ -15,6 +15,8 @@ pub struct Problems {
     sources: Vec<Source>,
     /// What each tier's share of a step is where all are mixed.
     shares: Vec<f64>,
+    /// Tokens of a response to problems of each tier, at most, where a tier says so.
+    max_response_tokens: Vec<Option<usize>>,
     /// Whether there is a present tier, and how much the easier ones keep.
     progression: Option<Progression>,
 }
@@ -56,12 +58,20 @@ impl Problems {
             [] => vec![1.0; sources.len()],
             tiers => tiers.iter().map(|tier| f64::from(tier.share)).collect(),
         };
-        Ok(Self { sources, shares, progression: data.progression.clone() })
+        let mut max_response_tokens: Vec<_> =
+            data.tiers.iter().map(|tier| tier.max_response_tokens).collect();
+        max_response_tokens.resize(sources.len(), None);
+        Ok(Self { sources, shares, max_response_tokens, progression: data.progression.clone() })
     }
 
     /// Number of tiers.
     pub fn tiers(&self) -> usize {
         self.sources.len()
+    }
+
+    /// Tokens of a response to problems of a tier, at most; `None` where the stage decides.
+    pub fn max_response_tokens(&self, tier: usize) -> Option<usize> {
+        self.max_response_tokens[tier]
     }
 
     /// When the next tier begins, where tiers follow one another.

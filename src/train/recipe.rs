@@ -527,6 +527,15 @@ mod tests {
                 "have no end",
             ),
             ("arms.0.stages.1.grpo.num_iterations=0", "num_iterations"),
+            (
+                "arms.0.stages.1.grpo.data={tiers=[{countdown={tiers=[\"3\"]}, max_response_tokens=100000}]}",
+                "tiers.0.max_response_tokens: expected at most the stage's",
+            ),
+            ("arms.0.stages.1.grpo.summary_credit=-1", "summary_credit"),
+            (
+                "arms.0.stages.0.sft.data={arithmetic={tiers=[\"chain-2\"]}, independent={misread=2.0}}",
+                "misread",
+            ),
             ("arms.0.stages.1.grpo.dual_clip=0.5", "dual_clip"),
             ("arms.0.stages.1.grpo.scale_rewards=true", "scale_rewards"),
             ("arms.0.stages.1.grpo.num_paths=0", "num_paths"),

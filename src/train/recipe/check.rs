@@ -290,12 +290,13 @@ impl GrpoConfig {
             return Err("temperature: expected above 0 (the responses of a group must differ), got 0".into());
         }
         self.optim.check().map_err(below("optim"))?;
-        self.data.check().map_err(|reason| nested("data", reason))
+        self.data.check(sampling.max_response_tokens).map_err(|reason| nested("data", reason))
     }
 }
 
 impl ProblemData {
-    fn check(&self) -> Checked {
+    /// `of_stage`: tokens of a response in the stage, at most.
+    fn check(&self, of_stage: usize) -> Checked {
         one_place(&[
             ("countdown", self.countdown.is_some(), &[]),
             ("arithmetic", self.arithmetic.is_some(), &[]),
@@ -308,7 +309,7 @@ impl ProblemData {
         ])?;
         self.limit.map_or(Ok(()), |limit| count("limit", limit))?;
         for (i, tier) in self.tiers.iter().enumerate() {
-            tier.check().map_err(|reason| nested(format_args!("tiers.{i}"), reason))?;
+            tier.check(of_stage).map_err(|reason| nested(format_args!("tiers.{i}"), reason))?;
         }
         let Some(progression) = &self.progression else { return Ok(()) };
         let of_countdown =
@@ -329,7 +330,7 @@ impl ProblemData {
 }
 
 impl TierData {
-    fn check(&self) -> Checked {
+    fn check(&self, of_stage: usize) -> Checked {
         one_place(&[
             (
                 "file",
@@ -340,7 +341,16 @@ impl TierData {
             ("arithmetic", self.arithmetic.is_some(), &[]),
         ])?;
         self.limit.map_or(Ok(()), |limit| count("limit", limit))?;
+        self.max_response_tokens.map_or(Ok(()), |most| self.check_budget(most, of_stage))?;
         within("share", self.share.into(), 1e-6, 1e6)
+    }
+
+    fn check_budget(&self, most: usize, of_stage: usize) -> Checked {
+        count("max_response_tokens", most)?;
+        if most > of_stage {
+            return Err(format!("max_response_tokens: expected at most the stage's {of_stage}, got {most}"));
+        }
+        Ok(())
     }
 }
 

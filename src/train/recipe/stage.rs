@@ -357,6 +357,10 @@ pub struct TierData {
     /// Its share of a step's problems, against those of the other tiers; means nothing with a progression.
     #[serde(default = "one")]
     pub share: f32,
+    /// Tokens of a response to its problems, at most; without it what the stage says. Tiers that are best answered in one
+    /// stream need less room than those for paths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_response_tokens: Option<usize>,
 }
 
 /// When to move on to the next tier.
