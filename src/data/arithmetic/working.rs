@@ -33,54 +33,60 @@ pub struct Working {
     pub text: String,
     /// What came out.
     pub result: u32,
-    /// The bytes of the result or of the term that is wrong on purpose. What follows builds on it and is right in itself.
+    /// The bytes of the result that is wrong on purpose, on which what follows builds; or from the wrong term to the end,
+    /// since what follows does not say any more which term comes next.
     pub slip: Option<Range<usize>>,
 }
 
 /// Works a sum out from a term drawn by chance, with a slip if asked; where no slip leaves a sum that can go on, it is right
 /// all the same.
 pub fn work(task: &Task, slip: Option<Slip>, rng: &mut impl Rng) -> Working {
-    let start = rng.random_range(0..task.terms().len());
-    let (behind, ahead) = task.terms().split_at(start);
-    let mut terms = [ahead, behind].concat();
-    let (mut slips_at, mut misread_at) = (None, None);
-    match slip {
-        Some(Slip::Result(at)) => slips_at = Some(at),
-        Some(Slip::Term(at)) => {
-            if let Some(term) = misread(task, terms[at], rng) {
-                (terms[at], misread_at) = (term, Some(at));
-            }
-        }
-        None => {}
-    }
+    let (terms, misread_at) = order(task, slip, rng);
+    let slips_at = match slip {
+        Some(Slip::Result(at)) => Some(at),
+        _ => None,
+    };
     let rest = terms.iter().map(|term| term.value()).sum();
     let mut pen = Pen { working: Working::default(), lines: 0, slips_at, rest, rng };
     let mut sum = None;
     for (i, term) in terms.iter().enumerate() {
         pen.rest -= term.value();
-        let is_misread = |at: usize| misread_at == Some(at) && terms[at].factor.is_none();
+        let start = pen.working.text.len();
         let value = match term.factor {
-            Some(_) => {
-                let start = pen.working.text.len();
-                let value = pen.line(format_args!("{term}"), term.value(), sum.unwrap_or(0));
-                pen.mark(start, term, misread_at == Some(i));
-                value
-            }
+            Some(_) => pen.line(format_args!("{term}"), term.value(), sum.unwrap_or(0)),
             None => term.value(),
         };
+        // A product stands in a line of its own, another term in that of its sum, the first one in that of the second.
+        let product = misread_at == Some(i) && term.factor.is_some();
+        let plain = |at: usize| misread_at == Some(at) && terms[at].factor.is_none();
+        pen.mark(start, product);
         sum = Some(match sum {
             Some(sum) => {
                 let start = pen.working.text.len();
                 let next = pen.line(format_args!("{sum}+{value}"), sum + value, 0);
-                // The first term stands in the line of the second.
-                pen.mark(start, &sum, i == 1 && is_misread(0));
-                pen.mark(start + sum.to_string().len() + 1, &value, is_misread(i));
+                pen.mark(start, i == 1 && plain(0));
+                pen.mark(start + sum.to_string().len() + 1, plain(i));
                 next
             }
             None => value,
         });
     }
-    Working { result: sum.unwrap_or_default(), ..pen.working }
+    let mut working = Working { result: sum.unwrap_or_default(), ..pen.working };
+    if let Some(slip) = working.slip.as_mut().filter(|_| misread_at.is_some()) {
+        slip.end = working.text.len();
+    }
+    working
+}
+
+/// The terms from one that is drawn by chance, round; and which of them is another one on purpose.
+fn order(task: &Task, slip: Option<Slip>, rng: &mut impl Rng) -> (Vec<Term>, Option<usize>) {
+    let start = rng.random_range(0..task.terms().len());
+    let (behind, ahead) = task.terms().split_at(start);
+    let mut terms = [ahead, behind].concat();
+    let Some(Slip::Term(at)) = slip else { return (terms, None) };
+    let misread = misread(task, terms[at], rng);
+    misread.iter().for_each(|term| terms[at] = *term);
+    (terms, misread.map(|_| at))
 }
 
 /// Another term as a careless eye takes it: one of the others once more, or one with another digit. None where the sum would
@@ -99,7 +105,9 @@ fn misread(task: &Task, term: Term, rng: &mut impl Rng) -> Option<Term> {
         false => digits.filter(as_long).collect(),
     };
     let fits = |other: &Term| {
-        other.value() != term.value() && task.value() - term.value() + other.value() <= LARGEST
+        other.is_sound()
+            && other.value() != term.value()
+            && task.value() - term.value() + other.value() <= LARGEST
     };
     candidates.into_iter().filter(fits).collect::<Vec<_>>().choose(rng).copied()
 }
@@ -136,9 +144,9 @@ impl<R: Rng> Pen<'_, R> {
     }
 
     /// Marks what is written from a byte on as wrong on purpose, if it is.
-    fn mark(&mut self, start: usize, written: &impl ToString, wrong: bool) {
+    fn mark(&mut self, start: usize, wrong: bool) {
         if wrong {
-            self.working.slip = Some(start..start + written.to_string().len());
+            self.working.slip = Some(start..self.working.text.len());
         }
     }
 }
@@ -192,7 +200,8 @@ mod tests {
         for seed in 0..400 {
             let working = work(&task, Some(Slip::Term(1)), &mut ChaCha8Rng::seed_from_u64(seed));
             let slip = &working.text[working.slip.clone().unwrap()];
-            seen.insert((working.text.lines().count(), slip.to_string(), working.result));
+            let term = slip.split(['=', '+']).next().unwrap();
+            seen.insert((working.text.lines().count(), term.to_string(), working.result));
         }
         // Begun at the product, the second term is 385: one of the others again, or with another digit.
         for (term, result) in [("47*6", 660), ("96", 474), ("185", 563), ("384", 762), ("395", 773)] {
@@ -227,7 +236,8 @@ mod tests {
             let Some(slip) = working.slip.clone() else { return Ok(()) };
             let value = |text: &str| text.split('*').map(|n| n.parse::<u32>().unwrap()).product::<u32>();
             // Put right, the sum comes out: some term makes up the difference.
-            let wrong = value(&working.text[slip]);
+            prop_assert_eq!(slip.end, working.text.len());
+            let wrong = value(working.text[slip].split(['=', '+']).next().unwrap());
             prop_assert!(task.terms().iter().any(|term| working.result - wrong + term.value() == task.value()));
             prop_assert!(working.result != task.value() && working.result <= LARGEST);
         }
