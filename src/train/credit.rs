@@ -132,7 +132,7 @@ mod tests {
         let problem = countdown::problems(countdown::Tier::Three, Split::Train, 1, 1).unwrap();
         let sampling =
             SamplingParams { max_response_tokens: 8, structure: Structure::Causal, ..Default::default() };
-        let (rolled, _) =
+        let (mut rolled, _) =
             rollouts(&model, &problem, 2, 0, &sampling, EngineOptions::default(), &mut ()).unwrap();
         let text = "<Parallel><Path>2</Path><Path>34</Path></Parallel>\n<Summary>5</Summary>";
         let written = model.tokenizer.encode_response(text).unwrap();
@@ -151,7 +151,7 @@ mod tests {
             Response { rollout: Rollout { trace, paths_right: right.to_vec(), ..rollout }, score }
         };
         let verdicts = [([true, false], true), ([false, false], false)];
-        let responses = rolled[0].clone().into_iter().zip(verdicts).map(response).collect();
+        let responses = rolled.remove(0).into_iter().zip(verdicts).map(response).collect();
         let group = Group { problem: problem[0].clone(), tier: 0, responses };
         let config = |credit: &str| -> GrpoConfig {
             let rest = "steps = 1\nprompts = 1\nnum_generations = 2\nreward = 'accuracy'\n\
