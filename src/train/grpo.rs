@@ -15,7 +15,7 @@
 //! 9. What is sampled with another structure than it is learned with (`fork`) has old log-probabilities of its own and
 //!    truncated importance weights; see `fork`.
 //! 10. A path's own verdict can count for its tokens (`path_credit`), and what a summary adds to its paths for those of the
-//!    summary (`summary_credit`); see `credit`.
+//!     summary (`summary_credit`); see `credit`.
 
 use std::time::Instant;
 
