@@ -180,6 +180,9 @@ fn stage_estimate(
         }
         (None, None) => (None, None),
     };
+    let share = share_until_stop(stage, if stage.sft.is_some() { learned } else { sampled }, steps);
+    let until_stop = |tokens: u64| (tokens as f64 * share).round() as u64;
+    let (sampled, learned) = (sampled.map(until_stop), learned.map(until_stop));
     let seconds = |sizes: Sizes| {
         let sampling = sampled? as f64 * forward(sizes) / (rate * SAMPLING_SHARE);
         Some(sampling + learned? as f64 * 3.0 * forward(sizes) / (rate * TRAINING_SHARE))
@@ -193,6 +196,14 @@ fn stage_estimate(
         learned_tokens: learned,
         seconds: sizes.and_then(seconds),
     })
+}
+
+/// The share of its `tokens` after which a stage ends that stops at a number of them: with the step that reaches it.
+fn share_until_stop(stage: &Stage, tokens: Option<u64>, steps: Option<u64>) -> f64 {
+    let most = stage.stop.as_ref().and_then(|stop| stop.tokens);
+    let (Some(most), Some(tokens), Some(steps)) = (most, tokens, steps) else { return 1.0 };
+    let of_step = tokens as f64 / steps.max(1) as f64;
+    ((most as f64 + of_step) / tokens.max(1) as f64).min(1.0)
 }
 
 /// The steps of a stage; those of epochs only where the rows can be counted.
@@ -303,6 +314,20 @@ mod tests {
         );
         let sum: f64 = estimate.stages.iter().map(|stage| stage.seconds.unwrap()).sum();
         assert!(estimate.seconds.unwrap() > sum);
+    }
+
+    #[test]
+    fn a_stage_that_stops_at_so_many_tokens_takes_those_and_a_step() {
+        let of = |stop: &str| {
+            let recipe = recipe(&["arms.0.stages.1.grpo.steps=10", stop]);
+            estimate(&recipe, Sizes::of(&recipe).unwrap(), 1e9).unwrap().stages.swap_remove(1)
+        };
+        // A step: 2 problems x 4 responses of at most 160 tokens, perhaps sampled twice.
+        let step = 2 * 8 * 160;
+        assert_eq!(of("seed=1").sampled_tokens, Some(10 * step));
+        let stopped = of("arms.0.stages.1.stop={tokens=5120}");
+        assert_eq!((stopped.sampled_tokens, stopped.learned_tokens), (Some(3 * step), Some(3 * step / 2)));
+        assert_eq!(of("arms.0.stages.1.stop={tokens=1000000}").sampled_tokens, Some(10 * step));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::cmd::generate::print_json;
 use crate::table::aligned;
 
 const NOTE: &str = "Sampled tokens, and so times, are upper bounds: as if every response filled its budget and no stage \
-    ended early.\nMemory is what a run needs at least.";
+    ended before its steps or tokens.\nMemory is what a run needs at least.";
 
 /// What is printed as JSON.
 #[derive(Serialize)]
