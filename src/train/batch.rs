@@ -54,18 +54,22 @@ impl Sequence {
 
     /// For each token, whether it follows a block without standing in one: summary and answer.
     pub fn after_block(&self, controls: &Controls) -> Vec<bool> {
-        let (mut depth, mut closed) = (0usize, false);
         let prompt = self.layout.segments().first().map_or(0, |s| s.len);
-        let response = self.tokens[prompt..].iter().map(|&token| {
-            match controls.which(token) {
-                Some(Control::Tag(Tag::Parallel)) => depth += 1,
-                Some(Control::Tag(Tag::EndParallel)) => (depth, closed) = (depth.saturating_sub(1), true),
-                _ => {}
-            }
-            closed && depth == 0
-        });
-        std::iter::repeat_n(false, prompt).chain(response).collect()
+        std::iter::repeat_n(false, prompt).chain(after_block(&self.tokens[prompt..], controls)).collect()
     }
+}
+
+/// For each token of a response, whether it follows a block without standing in one.
+pub(super) fn after_block(response: &[u32], controls: &Controls) -> impl Iterator<Item = bool> {
+    let (mut depth, mut closed) = (0usize, false);
+    response.iter().map(move |&token| {
+        match controls.which(token) {
+            Some(Control::Tag(Tag::Parallel)) => depth += 1,
+            Some(Control::Tag(Tag::EndParallel)) => (depth, closed) = (depth.saturating_sub(1), true),
+            _ => {}
+        }
+        closed && depth == 0
+    })
 }
 
 /// An action of a micro-batch: which sequence, and which of its tokens.

@@ -13,7 +13,7 @@
 //! paths. Neither is in the paper; docs/lab.md has what they do.
 
 use super::advantage::{ScaleRewards, advantages, all_equal};
-use super::batch::Sequence;
+use super::batch::after_block;
 use super::grpo::{Group, Response};
 use super::recipe::GrpoConfig;
 use crate::prompt::{Control, Controls, Tag};
@@ -28,14 +28,11 @@ pub(super) fn credits(group: &Group, config: &GrpoConfig, controls: &Controls) -
         let of_paths: Vec<f32> =
             advantages.by_ref().take(verdicts.len()).map(|a| config.path_credit * a).collect();
         let trace = &response.rollout.trace;
-        let mut credits = vec![0.0; trace.prompt_len];
-        credits.extend(spread(trace.response(), &of_paths, controls));
         let of_summary = config.summary_credit * gain_of_summary(response.score.correct, verdicts);
-        let late = Sequence::from(trace).after_block(controls);
-        credits
-            .iter_mut()
-            .zip(late)
-            .for_each(|(credit, late)| *credit += if late { of_summary } else { 0.0 });
+        let paths = spread(trace.response(), &of_paths, controls).into_iter();
+        let parts = paths.zip(after_block(trace.response(), controls));
+        let mut credits = vec![0.0; trace.prompt_len];
+        credits.extend(parts.map(|(path, late)| if late { path + of_summary } else { path }));
         credits
     };
     group.responses.iter().zip(&verdicts).map(of_response).collect()

@@ -341,17 +341,18 @@ impl TierData {
             ("arithmetic", self.arithmetic.is_some(), &[]),
         ])?;
         self.limit.map_or(Ok(()), |limit| count("limit", limit))?;
-        self.max_response_tokens.map_or(Ok(()), |most| self.check_budget(most, of_stage))?;
+        self.max_response_tokens.map_or(Ok(()), |most| budget(most, of_stage))?;
         within("share", self.share.into(), 1e-6, 1e6)
     }
+}
 
-    fn check_budget(&self, most: usize, of_stage: usize) -> Checked {
-        count("max_response_tokens", most)?;
-        if most > of_stage {
-            return Err(format!("max_response_tokens: expected at most the stage's {of_stage}, got {most}"));
-        }
-        Ok(())
+/// What a tier allows a response fits into what its stage does.
+fn budget(most: usize, of_stage: usize) -> Checked {
+    count("max_response_tokens", most)?;
+    if most > of_stage {
+        return Err(format!("max_response_tokens: expected at most the stage's {of_stage}, got {most}"));
     }
+    Ok(())
 }
 
 impl Progression {

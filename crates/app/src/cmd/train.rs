@@ -24,7 +24,7 @@ use crate::watch::Watch;
 
 /// Train a model by a recipe
 ///
-/// Without arguments: the whole curriculum on the embedded model, compared with a sequential model trained in as many steps.
+/// Without arguments: the whole curriculum on the embedded model, compared with a sequential model trained on about as many tokens.
 /// The run folder holds the resolved recipe, metrics.jsonl, TensorBoard events, sampled traces, summary.json, report.html
 /// and, in checkpoints/ARM/step-N, models that `generate` and `eval` take. Ctrl-C ends the run at the next step with a checkpoint.
 #[derive(clap::Args)]
