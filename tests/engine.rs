@@ -11,7 +11,7 @@ use parallel_r1::prompt::tags::Controls;
 const VOCAB: usize = 24;
 
 fn controls() -> Controls {
-    Controls { tags: Some([0, 1, 2, 3, 4, 5]), end: vec![6], newline: vec![7] }
+    Controls { tags: Some([0, 1, 2, 3, 4, 5]), end: vec![6], newline: vec![7], path_rewind: 0 }
 }
 
 /// Random weights ten times as large as usual, so that what a token sees decides what it predicts.

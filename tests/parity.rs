@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use candle_core::Tensor;
 use parallel_r1::engine::{EngineOptions, EngineStats, Finish, Request, SamplingParams, Trace};
-use parallel_r1::layout::{Role, Structure};
+use parallel_r1::layout::{Role, Segment, Structure};
 use parallel_r1::model::{Decoder, Gradients, Precision};
 use parallel_r1::prompt::tags::{Control, Controls, Grammar, Tag};
 use parallel_r1::train::batch::{MicroBatch, Sequence, columns, split};
@@ -57,7 +57,7 @@ impl Case {
         };
         Self {
             decoder: decoder(config, seed, [5.0, 10.0, 15.0][rng.random_range(0..3usize)]),
-            controls: controls(),
+            controls: Arc::new(Controls { path_rewind: seed as u32 % 5, ..(*controls()).clone() }),
             requests: requests(&groups),
             params,
             options: EngineOptions { max_batch: rng.random_range(1..40), ..EngineOptions::default() },
@@ -99,6 +99,7 @@ struct Coverage {
     cut_paths: usize,
     truncated: usize,
     complete: usize,
+    moved_back: usize,
 }
 
 impl Coverage {
@@ -109,9 +110,11 @@ impl Coverage {
         let structure = usize::from(trace.structure == Structure::Causal);
         self.several_blocks[structure] += usize::from(trace.blocks() >= 2);
         let in_path = |id: &usize| segments[*id].role == Role::Path;
-        let inner = |role| move |segment: &&parallel_r1::layout::Segment| segment.role == role;
+        let inner = |role| move |segment: &&Segment| segment.role == role;
         self.nested +=
             segments.iter().filter(inner(Role::Path)).filter(|s| s.parents.iter().any(in_path)).count();
+        let back = |s: &Segment| s.role == Role::Path && s.start < trace.layout.end(s.parents[0]);
+        self.moved_back += usize::from(segments.iter().any(back));
         self.cut_paths += trace.cut_paths();
         self.truncated += usize::from(trace.truncated());
         self.complete += usize::from(trace.finish.last() == Some(&Finish::Sampled));
@@ -126,6 +129,7 @@ impl Coverage {
             self.cut_paths,
             self.truncated,
             self.complete,
+            self.moved_back,
         ];
         assert!(enough.iter().all(|&count| count >= 10), "the cases exercise too little: {self:?}");
     }
@@ -190,7 +194,7 @@ fn parity_of_greedy_answers_and_of_models_without_tags() {
             (case.params.temperature, case.params.path_temperature) = (0.0, None);
         } else {
             // A tokenizer without the tags: ids 0 to 5 are words like others, and everything is one chain.
-            case.controls = Arc::new(Controls { tags: None, end: vec![6], newline: vec![7] });
+            case.controls = Arc::new(Controls { tags: None, end: vec![6], newline: vec![7], path_rewind: 0 });
         }
         let (traces, _) = case.traces();
         for (trace, trained) in traces.iter().zip(case.trained(&traces)) {

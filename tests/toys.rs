@@ -14,7 +14,7 @@ pub(crate) const VOCAB: usize = 24;
 
 /// What steers structure among them.
 pub(crate) fn controls() -> Arc<Controls> {
-    Arc::new(Controls { tags: Some([0, 1, 2, 3, 4, 5]), end: vec![6], newline: vec![7] })
+    Arc::new(Controls { tags: Some([0, 1, 2, 3, 4, 5]), end: vec![6], newline: vec![7], path_rewind: 0 })
 }
 
 /// Shapes that take different ways through the kernels: grouped queries or not, head widths that fill vector

@@ -14,7 +14,7 @@ const END: u32 = 6;
 const NEWLINE: u32 = 7;
 
 fn controls() -> Controls {
-    Controls { tags: Some([0, 1, 2, 3, 4, 5]), end: vec![END], newline: vec![NEWLINE] }
+    Controls { tags: Some([0, 1, 2, 3, 4, 5]), end: vec![END], newline: vec![NEWLINE], path_rewind: 0 }
 }
 
 /// Token and position of each slot; `likes` is added to the logits of single tokens.
@@ -22,6 +22,7 @@ fn controls() -> Controls {
 struct HashModel {
     slots: Vec<Option<(u32, u32)>>,
     positions: usize,
+    path_rewind: u32,
     likes: [f32; VOCAB],
     diverged: bool,
 }
@@ -30,7 +31,7 @@ impl HashModel {
     fn new(likes: &[(u32, f32)]) -> Self {
         let mut all = [0.0; VOCAB];
         likes.iter().for_each(|&(token, like)| all[token as usize] = like);
-        Self { slots: Vec::new(), positions: 4096, likes: all, diverged: false }
+        Self { slots: Vec::new(), positions: 4096, path_rewind: 0, likes: all, diverged: false }
     }
 
     fn logits(&self, seen: impl Iterator<Item = (u32, u32)>) -> Vec<f32> {
@@ -102,7 +103,8 @@ fn request(id: u64, len: usize, samples: usize) -> Request {
 }
 
 fn engine(model: &HashModel, max_batch: usize, cache_tokens: usize) -> Engine<HashModel> {
-    Engine::over(model.clone(), &controls(), EngineOptions { max_batch, cache_tokens })
+    let controls = Controls { path_rewind: model.path_rewind, ..controls() };
+    Engine::over(model.clone(), &controls, EngineOptions { max_batch, cache_tokens })
 }
 
 /// Everything that must hold for a trace, whatever was sampled.
@@ -120,13 +122,13 @@ fn check_trace(trace: &Trace, model: &HashModel, params: &SamplingParams) {
     assert!(trace.response_tokens() <= params.max_response_tokens);
     assert!(layout.positions().iter().all(|&position| (position as usize) < model.positions));
     assert!(trace.blocks() <= params.max_blocks);
-    check_text(trace, params);
+    check_text(trace, model, params);
     check_path_lengths(trace, params);
     check_logprobs(trace, model, params);
 }
 
 /// The response is grammatical, closed unless truncated, and laid out as `parse` does.
-fn check_text(trace: &Trace, params: &SamplingParams) {
+fn check_text(trace: &Trace, model: &HashModel, params: &SamplingParams) {
     let mut grammar = Grammar::new(&controls());
     for (i, &token) in trace.response().iter().enumerate() {
         let (at, legal) = (trace.prompt_len + i, grammar.allowed());
@@ -145,8 +147,9 @@ fn check_text(trace: &Trace, params: &SamplingParams) {
         assert!(grammar.in_summary() || grammar.well_formed_end().is_ok(), "block left open");
         return;
     }
+    let controls = Controls { path_rewind: model.path_rewind, ..controls() };
     let parsed =
-        parse(&tokens_of_prompt(trace), trace.response(), &controls(), trace.structure).expect("well formed");
+        parse(&tokens_of_prompt(trace), trace.response(), &controls, trace.structure).expect("well formed");
     assert_eq!(parsed.layout, trace.layout);
     assert_eq!(parsed.layout.positions(), trace.layout.positions());
     let forced = parsed.sampled.iter().zip(&trace.sampled).filter(|(a, b)| a != b).count();
@@ -228,9 +231,10 @@ fn params() -> impl Strategy<Value = SamplingParams> {
 
 fn models() -> impl Strategy<Value = HashModel> {
     let like = || -2f32..4.0;
-    (like(), like(), like(), like(), like(), -3f32..1.0, 60..2000usize).prop_map(|l| {
+    let like = (like(), like(), like(), like(), like(), -3f32..1.0);
+    (like, 60..2000usize, 0..5u32).prop_map(|(l, positions, path_rewind)| {
         let likes = [(0, l.0), (1, l.1), (2, l.2), (3, l.3), (5, l.4), (END, l.5)];
-        HashModel { positions: l.6, ..HashModel::new(&likes) }
+        HashModel { positions, path_rewind, ..HashModel::new(&likes) }
     })
 }
 

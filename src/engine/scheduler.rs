@@ -339,7 +339,7 @@ impl<'e, M: LanguageModel> Run<'e, M> {
         self.live.push(Branch {
             sample: self.samples.len(),
             segment,
-            cursor: prompt.child(&mut self.cache),
+            cursor: prompt.child(&mut self.cache, position as u32),
             position,
             grammar: self.grammar.clone(),
             budget: Budget { tokens, blocks: self.params.max_blocks, ceiling },
@@ -411,9 +411,10 @@ impl<'e, M: LanguageModel> Run<'e, M> {
         let closing = usize::from(branch.place.is_some());
         let share = self.rules.fork(branch.budget, branch.position, closing);
         let sample = sample_of(&mut self.samples, &branch);
-        let fork = sample.forks.len();
+        let (fork, rewind) = (sample.forks.len(), self.controls.path_rewind);
         let paths: Vec<SegmentId> =
-            (0..self.rules.paths).map(|_| sample.begin(Role::Path, &[branch.segment])).collect();
+            (0..self.rules.paths).map(|_| sample.begin(Role::Path, &[branch.segment], rewind)).collect();
+        let start = sample.layout.segments()[paths[0]].start;
         self.observer.fork(&ForkEvent {
             request: self.groups[sample.group].request.id,
             sample: sample.number,
@@ -426,7 +427,8 @@ impl<'e, M: LanguageModel> Run<'e, M> {
             let stream = branch.stream.path(path);
             let mut child = Branch {
                 segment,
-                cursor: branch.cursor.child(&mut self.cache),
+                cursor: branch.cursor.child(&mut self.cache, start),
+                position: start as usize,
                 budget: share,
                 place: Some(Place { fork, path }),
                 stream,
@@ -463,7 +465,7 @@ impl<'e, M: LanguageModel> Run<'e, M> {
         let share = block.share;
         let ended: Vec<Branch> = block.ended.drain(..).flatten().collect();
         let paths: Vec<SegmentId> = ended.iter().map(|path| path.segment).collect();
-        let segment = sample.begin(Role::Join, &paths);
+        let segment = sample.begin(Role::Join, &paths, 0);
         self.observer.join(&JoinEvent {
             request: self.groups[sample.group].request.id,
             sample: sample.number,
@@ -640,9 +642,9 @@ impl<'e> Group<'e> {
 }
 
 impl Sample {
-    fn begin(&mut self, role: Role, parents: &[SegmentId]) -> SegmentId {
+    fn begin(&mut self, role: Role, parents: &[SegmentId], rewind: u32) -> SegmentId {
         self.segments.push(Written::default());
-        self.layout.push(role, parents, 0)
+        self.layout.push_back(role, parents, 0, rewind)
     }
 
     /// The trace, its segments in text order.

@@ -112,12 +112,12 @@ impl Cursor {
         root
     }
 
-    /// A segment that continues this one, which has been fed.
-    pub(super) fn child(&self, cache: &mut Cache) -> Self {
+    /// A segment that continues this one, which has been fed, from `position` on.
+    pub(super) fn child(&self, cache: &mut Cache, position: u32) -> Self {
         debug_assert!(self.tokens.is_empty(), "a parent is fed before its children");
         let key = cache.open(&[self.key]);
         let visible = self.visible.clone();
-        Self { key, base: visible.len(), visible, tokens: vec![], slots: vec![], ..*self }
+        Self { key, base: visible.len(), visible, tokens: vec![], slots: vec![], position }
     }
 
     /// A segment that continues all `paths` of a block that this one opened.

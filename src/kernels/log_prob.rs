@@ -365,7 +365,8 @@ mod tests {
 
     #[test]
     fn fused_equals_composed_and_gradients_agree() -> Result<()> {
-        let controls = Controls { tags: Some([1, 2, 3, 4, 5, 6]), end: vec![0], newline: vec![7] };
+        let controls =
+            Controls { tags: Some([1, 2, 3, 4, 5, 6]), end: vec![0], newline: vec![7], path_rewind: 0 };
         let sets = [
             AllowedSet::ALL,
             AllowedSet::ALL.without(Control::End),

@@ -13,7 +13,7 @@ const END: u32 = 120;
 /// A tokenizer with words 0..10, a newline of two tokens, the tags at 100, and end-of-text.
 pub(super) fn controls() -> Controls {
     let tags = Some([100, 101, 102, 103, 104, 105]);
-    Controls { tags, end: vec![END, END + 1], newline: NEWLINE.to_vec() }
+    Controls { tags, end: vec![END, END + 1], newline: NEWLINE.to_vec(), path_rewind: 0 }
 }
 
 fn id(tag: Tag) -> u32 {
@@ -93,13 +93,16 @@ pub(super) struct Expected {
     /// `sees[i][j]`: token i sees token j.
     pub(super) sees: Vec<Vec<bool>>,
     pub(super) positions: Vec<u32>,
+    /// Tokens that follow one another, at most.
+    pub(super) longest_chain: usize,
     pub(super) predictors: Vec<Option<usize>>,
     pub(super) sampled: Vec<bool>,
 }
 
 /// Decides everything from the definitions: two tokens of different paths of one block don't see each
-/// other; a token stands one after the last that it sees.
-pub(super) fn expected(prompt: usize, response: &[u32], structure: Structure) -> Expected {
+/// other; a token stands one after the one that it continues, `<Path>` so much further back, and a join one after
+/// the furthest `</Path>` of its block.
+pub(super) fn expected(prompt: usize, response: &[u32], structure: Structure, path_rewind: u32) -> Expected {
     let windows = structure == Structure::PathWindow;
     let mut paths = vec![Vec::new(); prompt];
     paths.extend(open_paths(response));
@@ -109,12 +112,22 @@ pub(super) fn expected(prompt: usize, response: &[u32], structure: Structure) ->
     };
     let sees: Vec<Vec<bool>> =
         (0..n).map(|i| (0..n).map(|j| j <= i && !(windows && apart(i, j))).collect()).collect();
-    let mut positions: Vec<u32> = Vec::new();
-    for (i, sees) in sees.iter().enumerate() {
-        positions.push((0..i).filter(|&j| sees[j]).map(|j| positions[j] + 1).max().unwrap_or(0));
-    }
     let token = |i: usize| i.checked_sub(prompt).map(|i| response[i]);
     let joins = |i| windows && token(i) == Some(id(Tag::EndParallel));
+    let opens = |j: usize, depth| token(j) == Some(id(Tag::Parallel)) && paths[j].len() == depth;
+    let ends = |j: usize, depth| token(j) == Some(id(Tag::EndPath)) && paths[j].len() == depth + 1;
+    let (mut positions, mut chains): (Vec<u32>, Vec<usize>) = (Vec::new(), Vec::new());
+    for i in 0..n {
+        let (depth, before) = (paths[i].len(), (0..i).rev());
+        let continues: Vec<usize> = match joins(i) {
+            true => before.take_while(|&j| !opens(j, depth)).filter(|&j| ends(j, depth)).collect(),
+            false => before.filter(|&j| sees[i][j]).take(1).collect(),
+        };
+        let back = if windows && token(i) == Some(id(Tag::Path)) { path_rewind } else { 0 };
+        let furthest = continues.iter().map(|&j| positions[j] + 1).max().unwrap_or(0);
+        positions.push(furthest.saturating_sub(back));
+        chains.push(continues.iter().map(|&j| chains[j] + 1).max().unwrap_or(1));
+    }
     let forced = |i| {
         let since = (0..=i).rev().find(|&j| joins(j) || token(j) == Some(id(Tag::Summary)));
         windows
@@ -127,6 +140,7 @@ pub(super) fn expected(prompt: usize, response: &[u32], structure: Structure) ->
         sampled: (0..n).map(|i| i >= prompt && !forced(i)).collect(),
         sees,
         positions,
+        longest_chain: chains.into_iter().max().unwrap_or(0),
     }
 }
 

@@ -65,9 +65,10 @@ pub fn pack(members: &[Member]) -> Packed {
             (packed.layout.push(prompt.role, &[], prompt.len), at)
         });
         let mut new_id = vec![root];
-        for segment in rest {
+        for (id, segment) in rest.iter().enumerate() {
             let parents: Vec<_> = segment.parents.iter().map(|&parent| new_id[parent]).collect();
-            new_id.push(packed.layout.push(segment.role, &parents, segment.len));
+            let rewind = member.layout.rewind(id + 1);
+            new_id.push(packed.layout.push_back(segment.role, &parents, segment.len, rewind));
         }
         let place = Place { prompt_len: prompt.len, prompt: prompt_at, rest: packed.tokens.len() };
         packed.members.push(place);
@@ -82,12 +83,15 @@ mod tests {
 
     use super::super::{Parsed, Structure, oracle, parse};
     use super::*;
+    use crate::prompt::Controls;
 
     fn traces() -> impl Strategy<Value = Vec<Parsed>> {
         let prompt = prop::sample::select(vec![vec![1, 2, 3], vec![1, 2], vec![4]]);
         let structure = prop::sample::select(vec![Structure::PathWindow, Structure::Causal]);
-        let trace = (prompt, oracle::response(), structure).prop_map(|(prompt, response, structure)| {
-            parse(&prompt, &response, &oracle::controls(), structure).unwrap()
+        let trace = (prompt, oracle::response(), structure, 0..4_u32);
+        let trace = trace.prop_map(|(prompt, response, structure, path_rewind)| {
+            let controls = Controls { path_rewind, ..oracle::controls() };
+            parse(&prompt, &response, &controls, structure).unwrap()
         });
         prop::collection::vec(trace, 1..5)
     }

@@ -103,7 +103,7 @@ fn fork_and_join(layout: &mut Layout, trunk: SegmentId, response: &[u32], contro
         match tag {
             Some(Tag::Path) => {
                 let fork = blocks.last().expect(OPEN).fork;
-                current = layout.push(Role::Path, &[fork], 0);
+                current = layout.push_back(Role::Path, &[fork], 0, controls.path_rewind);
             }
             Some(Tag::EndParallel) => {
                 current = layout.push(Role::Join, &blocks.pop().expect(OPEN).tails, 0);
@@ -141,9 +141,11 @@ mod tests {
             prompt in prop::collection::vec(prop_oneof![0..12_u32, 100..106_u32], 1..4),
             response in oracle::response(),
             structure in structures(),
+            path_rewind in 0..5_u32,
         ) {
-            let parsed = parse(&prompt, &response, &oracle::controls(), structure).unwrap();
-            let expected = oracle::expected(prompt.len(), &response, structure);
+            let controls = Controls { path_rewind, ..oracle::controls() };
+            let parsed = parse(&prompt, &response, &controls, structure).unwrap();
+            let expected = oracle::expected(prompt.len(), &response, structure, path_rewind);
             let visibility = parsed.layout.visibility();
             for (i, row) in expected.sees.iter().enumerate() {
                 for (j, &sees) in row.iter().enumerate() {
@@ -155,8 +157,7 @@ mod tests {
             prop_assert_eq!(parsed.layout.positions(), &expected.positions[..]);
             prop_assert_eq!(parsed.layout.predictors(), expected.predictors);
             prop_assert_eq!(&parsed.sampled, &expected.sampled);
-            let last = expected.positions.into_iter().max().unwrap() as usize;
-            prop_assert_eq!(parsed.layout.critical_path(), last + 1 - prompt.len());
+            prop_assert_eq!(parsed.layout.critical_path(), expected.longest_chain - prompt.len());
             prop_assert_eq!(parsed.tokens, [prompt, response].concat());
         }
 

@@ -1,5 +1,6 @@
 //! Where tokens stand. Siblings start at the same position, and a join starts after the longest of its
-//! parents, so a position is the length of the longest chain of tokens before it.
+//! parents, so a position is the length of the longest chain of tokens before it; less what the paths before it
+//! were moved back by, where a model is trained so.
 
 use super::segment::{Layout, Role, SegmentId};
 
@@ -12,6 +13,17 @@ impl Layout {
         let segment = &self.segments()[id];
         let len = u32::try_from(segment.len).expect("positions stay below the model's limit");
         segment.start + len
+    }
+
+    /// The position after the longest of `parents`; 0 without any.
+    pub(super) fn join_position(&self, parents: &[SegmentId]) -> u32 {
+        parents.iter().map(|&parent| self.end(parent)).max().unwrap_or(0)
+    }
+
+    /// By how many positions a segment starts before the end of the longest of its parents.
+    pub(super) fn rewind(&self, id: SegmentId) -> u32 {
+        let segment = &self.segments()[id];
+        self.join_position(&segment.parents) - segment.start
     }
 
     /// The position of every token.
@@ -46,6 +58,20 @@ mod tests {
         assert_eq!(layout.positions(), [0, 1, 2, 3, 4, 5, 3, 6, 7]);
         assert_eq!(layout.end(join), 8);
         assert_eq!(layout.critical_path(), 6);
+    }
+
+    #[test]
+    fn paths_that_are_moved_back_stand_beside_their_own_tags() {
+        let mut layout = Layout::default();
+        let prompt = layout.push(Role::Prompt, &[], 2);
+        let trunk = layout.push(Role::Trunk, &[prompt], 1);
+        let paths = [3, 1].map(|len| layout.push_back(Role::Path, &[trunk], len, 2));
+        layout.push(Role::Join, &paths, 2);
+        assert_eq!(layout.positions(), [0, 1, 2, 1, 2, 3, 1, 4, 5]);
+        assert_eq!(layout.critical_path(), 6, "steps, not positions");
+        assert_eq!([0, 1, 2, 3, 4].map(|id| layout.rewind(id)), [0, 0, 2, 2, 0]);
+        let far = layout.push_back(Role::Path, &[prompt], 1, 9);
+        assert_eq!((layout.segments()[far].start, layout.rewind(far)), (0, 2));
     }
 
     #[test]

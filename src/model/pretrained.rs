@@ -151,6 +151,12 @@ impl Pretrained {
         Ok(Self { decoder, tokenizer, template })
     }
 
+    /// Moves the paths of its blocks back by so many positions: see [`Controls::path_rewind`].
+    pub fn with_path_rewind(mut self, by: u32) -> Self {
+        self.tokenizer.set_path_rewind(by);
+        self
+    }
+
     /// Gives the model a new adapter, which with the rows of the tags (if it has them) is what is trained from now on.
     /// `base` is the name under which the adapter's files will refer to the model.
     pub fn with_lora(self, lora: &LoraConfig, base: &str, seed: u64) -> Result<Self, ModelError> {

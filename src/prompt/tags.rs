@@ -103,6 +103,10 @@ pub struct Controls {
     pub end: Vec<u32>,
     /// The ids of `"\n"` encoded as one piece.
     pub newline: Vec<u32>,
+    /// By how many positions each path stands further back than its tags would put it. With the number of tokens
+    /// from `<Parallel>` to the first word of a path, that word stands where it would stand without the tags: a base
+    /// model that finds things by their distance works in paths as it does elsewhere. 0 is Multiverse's rule.
+    pub path_rewind: u32,
 }
 
 impl Controls {

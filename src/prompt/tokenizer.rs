@@ -27,6 +27,12 @@ pub(super) const MAX_CONFIG: u64 = 16 << 20;
 /// may end one and begin another.
 const MAX_PENDING: usize = 16;
 
+/// The key of `tokenizer_config.json` that says how far paths are moved back.
+const PATH_REWIND: &str = "path_rewind";
+
+/// The largest `path_rewind`: tags and what separates them from a path's first word take fewer tokens in any vocabulary.
+pub const MAX_PATH_REWIND: u32 = 64;
+
 /// What can be wrong with a tokenizer or its files.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenizerError {
@@ -80,6 +86,9 @@ pub enum TokenizerError {
         /// Whose it is.
         token: String,
     },
+    /// Positions that paths are moved back by, beyond what makes sense.
+    #[error("path_rewind in tokenizer_config.json: expected 0 to {MAX_PATH_REWIND}, got {0}")]
+    PathRewind(Value),
     /// A response whose tags do not nest.
     #[error(transparent)]
     Structure(#[from] TextFault),
@@ -300,6 +309,22 @@ impl Tokenizer {
         Ok(new)
     }
 
+    /// See [`Controls::path_rewind`]; it is kept in `tokenizer_config.json`, beside the tags.
+    pub fn path_rewind(&self) -> Result<u32, TokenizerError> {
+        let Some(value) = self.config.get(PATH_REWIND) else { return Ok(0) };
+        let sensible =
+            value.as_u64().and_then(|by| u32::try_from(by).ok()).filter(|&by| by <= MAX_PATH_REWIND);
+        sensible.ok_or_else(|| TokenizerError::PathRewind(value.clone()))
+    }
+
+    /// Sets what [`Tokenizer::path_rewind`] says.
+    pub fn set_path_rewind(&mut self, by: u32) {
+        match by {
+            0 => drop(self.config.remove(PATH_REWIND)),
+            by => drop(self.config.insert(PATH_REWIND.into(), by.into())),
+        }
+    }
+
     /// The ids that steer structure.
     pub fn controls(&self) -> Result<Controls, TokenizerError> {
         let ids: Vec<u32> = Tag::ALL.iter().filter_map(|tag| self.id(tag.text())).collect();
@@ -307,7 +332,12 @@ impl Tokenizer {
         if newline.is_empty() || self.decode(&newline)? != "\n" {
             return Err(TokenizerError::Inner("the vocabulary cannot write a newline".into()));
         }
-        Ok(Controls { tags: ids.try_into().ok(), end: self.end.clone(), newline })
+        Ok(Controls {
+            tags: ids.try_into().ok(),
+            end: self.end.clone(),
+            newline,
+            path_rewind: self.path_rewind()?,
+        })
     }
 
     /// Writes `tokenizer.json`, `tokenizer_config.json` and the end ids in `generation_config.json`.
@@ -579,6 +609,30 @@ mod tests {
         assert_eq!(again.end(), tokenizer.end());
         let text = "Answer: <Path> 1 ok";
         assert_eq!(again.encode_prompt(text).unwrap(), tokenizer.encode_prompt(text).unwrap());
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn where_paths_begin_is_kept_with_the_tags() {
+        let dir = folder("rewind");
+        let mut tokenizer = Tokenizer::characters();
+        tokenizer.set_path_rewind(3);
+        tokenizer.add_tags().unwrap();
+        tokenizer.save(&dir).unwrap();
+        let mut again = Tokenizer::load(&dir).unwrap();
+        assert_eq!(again.controls().unwrap().path_rewind, 3);
+        again.set_path_rewind(0);
+        again.save(&dir).unwrap();
+        assert_eq!(Tokenizer::load(&dir).unwrap().controls().unwrap().path_rewind, 0);
+        for wrong in ["-1", "65", "1.5", "\"3\"", "null", "1e99"] {
+            std::fs::write(dir.join("tokenizer_config.json"), format!("{{\"path_rewind\": {wrong}}}"))
+                .unwrap();
+            let error = Tokenizer::load(&dir).unwrap().controls().unwrap_err().to_string();
+            assert!(
+                error.starts_with("path_rewind in tokenizer_config.json: expected 0 to 64, got "),
+                "{error}"
+            );
+        }
         std::fs::remove_dir_all(dir).unwrap();
     }
 

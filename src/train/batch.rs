@@ -203,7 +203,8 @@ mod tests {
 
     #[test]
     fn summary_and_answer_follow_a_block_in_both_structures() {
-        let controls = Controls { tags: Some([1, 2, 3, 4, 5, 6]), end: vec![0], newline: vec![7] };
+        let controls =
+            Controls { tags: Some([1, 2, 3, 4, 5, 6]), end: vec![0], newline: vec![7], path_rewind: 0 };
         // text <Parallel> <Path> text </Path> </Parallel> \n <Summary> text </Summary> text end
         let response = [9, 1, 3, 9, 4, 2, 7, 5, 9, 6, 9, 0];
         for structure in [Structure::PathWindow, Structure::Causal] {

@@ -335,6 +335,9 @@ fn open_arm_base(recipe: &Recipe, arm: &Arm, device: &Device) -> Result<Pretrain
     let mut base = open_base(recipe, device)?;
     if arm.structure.is_some() {
         base = base.with_tags(recipe.seed)?;
+        if let Some(by) = arm.path_rewind {
+            base = base.with_path_rewind(by);
+        }
     }
     if let Some(lora) = &recipe.model.lora {
         base = base.with_lora(lora, recipe.model.name(), recipe.seed)?;

@@ -132,6 +132,11 @@ pub struct Arm {
     /// How paths see each other; without it the model answers sequentially and gets no tags.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structure: Option<Structure>,
+    /// By how many positions its paths are moved back, so that they stand as near to the prompt as text without tags
+    /// would: see [`Controls::path_rewind`](crate::prompt::Controls::path_rewind). The model keeps it. When absent, what
+    /// the base says, which is 0 unless it was trained so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path_rewind: Option<u32>,
     /// What it goes through.
     pub stages: Vec<Stage>,
 }
@@ -578,6 +583,8 @@ mod tests {
             ("evaluation.arithmetic={tiers=[\"chain-2\"], weights=[1.0]}", "evaluation.arithmetic.weights"),
             ("evaluation.num_paths=0", "evaluation.num_paths"),
             ("sampling.structure=causal", "sampling.structure"),
+            ("arms.0.path_rewind=65", "arms.0.path_rewind: expected 0 to 64, got 65"),
+            ("arms.2.path_rewind=1", "arms.2.path_rewind: only the paths of"),
             ("evaluation.countdown.weights=[1.0, 2.0]", "evaluation.countdown.weights"),
             ("evaluation.countdown.tiers=[\"3\", \"3\"]", "two tiers"),
             ("arms.0.stages.0.sft.data.sequential.rounded=0.1", "exactly one of `sequential` and `parallel`"),

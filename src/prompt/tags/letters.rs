@@ -11,7 +11,7 @@ pub(super) const LETTERS: &str = "PQABSZEFnt";
 
 pub(super) fn controls() -> Controls {
     let tags = Some([0, 1, 2, 3, 4, 5]);
-    Controls { tags, end: vec![6, 7], newline: vec![8] }
+    Controls { tags, end: vec![6, 7], newline: vec![8], path_rewind: 0 }
 }
 
 pub(super) fn ids(letters: &str) -> Vec<u32> {

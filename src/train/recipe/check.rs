@@ -9,6 +9,7 @@ use super::{
 };
 use crate::engine::SamplingParams;
 use crate::layout::Structure;
+use crate::prompt::tokenizer::MAX_PATH_REWIND;
 use crate::reward::Base;
 use crate::train::optim::OptimConfig;
 
@@ -104,6 +105,7 @@ impl Recipe {
             if self.arms[..a].iter().any(|other| other.name == arm.name) {
                 return Err(format!("arms.{a}.name: {:?} is the name of an earlier arm too", arm.name));
             }
+            arm.check_rewind().map_err(below(format_args!("arms.{a}")))?;
             for (s, stage) in arm.stages.iter().enumerate() {
                 stage.check(arm, &self.sampling).map_err(below(format_args!("arms.{a}.stages.{s}")))?;
                 if self.external.is_none() && stage.asks_external() {
@@ -121,6 +123,19 @@ impl Recipe {
             }
         }
         self.evaluation.as_ref().map_or(Ok(()), |e| e.check().map_err(below("evaluation")))
+    }
+}
+
+impl Arm {
+    fn check_rewind(&self) -> Checked {
+        let Some(by) = self.path_rewind else { return Ok(()) };
+        if self.structure != Some(Structure::PathWindow) {
+            return Err(
+                "path_rewind: only the paths of structure = \"path_window\" have positions of their own"
+                    .into(),
+            );
+        }
+        within("path_rewind", by.into(), 0.0, MAX_PATH_REWIND.into())
     }
 }
 
