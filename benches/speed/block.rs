@@ -17,7 +17,7 @@ const CUE: u32 = 7;
 const NEWLINE: u32 = 8;
 
 fn controls() -> Controls {
-    Controls { tags: Some(TAGS), end: vec![], newline: vec![NEWLINE] }
+    Controls { tags: Some(TAGS), end: vec![], newline: vec![NEWLINE], path_rewind: 0 }
 }
 
 /// A random model that opens a block after `CUE` and closes nothing by itself. The first dimension of the tied table

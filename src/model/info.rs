@@ -34,6 +34,8 @@ pub struct Info {
     pub tokens: usize,
     /// Whether the six tags are tokens.
     pub tags: bool,
+    /// By how many positions its paths are moved back: see [`Controls::path_rewind`](crate::prompt::Controls::path_rewind).
+    pub path_rewind: u32,
     /// Whether it has a chat template of its own.
     pub chat_template: bool,
     /// The furthest position that a token can stand at, plus one.
@@ -141,6 +143,7 @@ impl Info {
         if folder.join("tokenizer.json").is_file() {
             let tokenizer = Tokenizer::load(folder)?;
             (info.tokens, info.tags) = (tokenizer.vocab_size(), tokenizer.has_tags());
+            info.path_rewind = tokenizer.path_rewind();
         }
         let mut stored = Stored::default();
         stored.add(&folder.join(peft::ADAPTER_WEIGHTS))?;
@@ -166,6 +169,7 @@ impl Info {
             parameters: config.parameters() as u64,
             tokens: tokenizer.vocab_size(),
             tags: tokenizer.has_tags(),
+            path_rewind: tokenizer.path_rewind(),
             chat_template: template.source().is_some(),
             positions: config.position_limit(),
             memory: Memory::new(&config, stored.resident),
@@ -213,7 +217,7 @@ mod tests {
     #[test]
     fn a_folder_is_described_without_its_weights() {
         let folder = tempfile::tempdir().unwrap();
-        let model = Pretrained::embedded(&Device::Cpu).unwrap().with_tags(1).unwrap();
+        let model = Pretrained::embedded(&Device::Cpu).unwrap().with_tags(1).unwrap().with_path_rewind(3);
         model.save(folder.path(), DType::F32).unwrap();
         let path = folder.path().join("model.safetensors");
         let bytes = std::fs::read(&path).unwrap();
@@ -221,7 +225,7 @@ mod tests {
         std::fs::write(&path, &bytes[..length]).unwrap();
 
         let info = Info::read(&folder.path().to_string_lossy()).unwrap();
-        assert_eq!((info.kind, info.tags, info.tokens), ("folder", true, 109));
+        assert_eq!((info.kind, info.tags, info.tokens, info.path_rewind), ("folder", true, 109, 3));
         assert_eq!(info.parameters, model.decoder.config().parameters() as u64);
         assert_eq!(info.tensors, BTreeMap::from([("F32".into(), model.decoder.vars().len())]));
         assert_eq!((info.stored_bytes, info.memory.run), (4 * info.parameters, 8 * info.parameters));

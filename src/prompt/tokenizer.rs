@@ -86,9 +86,6 @@ pub enum TokenizerError {
         /// Whose it is.
         token: String,
     },
-    /// Positions that paths are moved back by, beyond what makes sense.
-    #[error("path_rewind in tokenizer_config.json: expected 0 to {MAX_PATH_REWIND}, got {0}")]
-    PathRewind(Value),
     /// A response whose tags do not nest.
     #[error(transparent)]
     Structure(#[from] TextFault),
@@ -129,6 +126,12 @@ impl Tokenizer {
         let whole =
             guarded(|| HfTokenizer::from_bytes(bytes).map_err(TokenizerError::inner)).map_err(named)?;
         let config = read_object(&dir.join("tokenizer_config.json"))?;
+        if let Some(by) = config.get(PATH_REWIND)
+            && by.as_u64().is_none_or(|by| by > MAX_PATH_REWIND.into())
+        {
+            let reason = format!("{PATH_REWIND}: expected 0 to {MAX_PATH_REWIND}, got {by}");
+            return Err(TokenizerError::Parse { path: dir.join("tokenizer_config.json"), reason });
+        }
         let special = read_object(&dir.join("special_tokens_map.json"))?;
         let generation = read_object(&dir.join("generation_config.json"))?;
         let model = read_object(&dir.join("config.json"))?;
@@ -310,15 +313,17 @@ impl Tokenizer {
     }
 
     /// See [`Controls::path_rewind`]; it is kept in `tokenizer_config.json`, beside the tags.
-    pub fn path_rewind(&self) -> Result<u32, TokenizerError> {
-        let Some(value) = self.config.get(PATH_REWIND) else { return Ok(0) };
-        let sensible =
-            value.as_u64().and_then(|by| u32::try_from(by).ok()).filter(|&by| by <= MAX_PATH_REWIND);
-        sensible.ok_or_else(|| TokenizerError::PathRewind(value.clone()))
+    pub fn path_rewind(&self) -> u32 {
+        let by = self.config.get(PATH_REWIND).and_then(Value::as_u64);
+        by.and_then(|by| u32::try_from(by).ok()).unwrap_or(0)
     }
 
     /// Sets what [`Tokenizer::path_rewind`] says.
+    ///
+    /// # Panics
+    /// Beyond [`MAX_PATH_REWIND`].
     pub fn set_path_rewind(&mut self, by: u32) {
+        assert!(by <= MAX_PATH_REWIND, "path_rewind: expected 0 to {MAX_PATH_REWIND}, got {by}");
         match by {
             0 => drop(self.config.remove(PATH_REWIND)),
             by => drop(self.config.insert(PATH_REWIND.into(), by.into())),
@@ -336,7 +341,7 @@ impl Tokenizer {
             tags: ids.try_into().ok(),
             end: self.end.clone(),
             newline,
-            path_rewind: self.path_rewind()?,
+            path_rewind: self.path_rewind(),
         })
     }
 
@@ -627,11 +632,9 @@ mod tests {
         for wrong in ["-1", "65", "1.5", "\"3\"", "null", "1e99"] {
             std::fs::write(dir.join("tokenizer_config.json"), format!("{{\"path_rewind\": {wrong}}}"))
                 .unwrap();
-            let error = Tokenizer::load(&dir).unwrap().controls().unwrap_err().to_string();
-            assert!(
-                error.starts_with("path_rewind in tokenizer_config.json: expected 0 to 64, got "),
-                "{error}"
-            );
+            let error = Tokenizer::load(&dir).err().unwrap().to_string();
+            let named = "tokenizer_config.json: path_rewind: expected 0 to 64, got ";
+            assert!(error.contains(named), "{error}");
         }
         std::fs::remove_dir_all(dir).unwrap();
     }

@@ -62,7 +62,7 @@ fn print(info: &model::Info) -> anyhow::Result<()> {
             ),
         ),
         ("vocabulary", format!("{} tokens, {spare} spare rows", info.tokens)),
-        ("tags", if info.tags { "all six" } else { "none (`train` adds them)" }.into()),
+        ("tags", tags(info)),
         ("chat template", if info.chat_template { "its own" } else { "none (the plain format)" }.into()),
         ("positions", format!("{}{}", info.positions, scaled(config))),
         ("stored", format!("{}: {}", bytes(info.stored_bytes), types.join(", "))),
@@ -78,6 +78,14 @@ fn print(info: &model::Info) -> anyhow::Result<()> {
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let lines: String = rows.into_iter().map(|(name, value)| format!("{name:width$}  {value}\n")).collect();
     Ok(stdout().write_all(lines.as_bytes())?)
+}
+
+fn tags(info: &model::Info) -> String {
+    match (info.tags, info.path_rewind) {
+        (false, _) => "none (`train` adds them)".into(),
+        (true, 0) => "all six".into(),
+        (true, by) => format!("all six; paths stand {by} positions further back"),
+    }
 }
 
 fn scaled(config: &model::Config) -> &'static str {
