@@ -644,7 +644,7 @@ impl<'e> Group<'e> {
 impl Sample {
     fn begin(&mut self, role: Role, parents: &[SegmentId], rewind: u32) -> SegmentId {
         self.segments.push(Written::default());
-        self.layout.push_back(role, parents, 0, rewind)
+        self.layout.push_rewound(role, parents, 0, rewind)
     }
 
     /// The trace, its segments in text order.

@@ -68,7 +68,7 @@ pub fn pack(members: &[Member]) -> Packed {
         for (id, segment) in rest.iter().enumerate() {
             let parents: Vec<_> = segment.parents.iter().map(|&parent| new_id[parent]).collect();
             let rewind = member.layout.rewind(id + 1);
-            new_id.push(packed.layout.push_back(segment.role, &parents, segment.len, rewind));
+            new_id.push(packed.layout.push_rewound(segment.role, &parents, segment.len, rewind));
         }
         let place = Place { prompt_len: prompt.len, prompt: prompt_at, rest: packed.tokens.len() };
         packed.members.push(place);

@@ -103,7 +103,7 @@ fn fork_and_join(layout: &mut Layout, trunk: SegmentId, response: &[u32], contro
         match tag {
             Some(Tag::Path) => {
                 let fork = blocks.last().expect(OPEN).fork;
-                current = layout.push_back(Role::Path, &[fork], 0, controls.path_rewind);
+                current = layout.push_rewound(Role::Path, &[fork], 0, controls.path_rewind);
             }
             Some(Tag::EndParallel) => {
                 current = layout.push(Role::Join, &blocks.pop().expect(OPEN).tails, 0);

@@ -23,7 +23,7 @@ impl Layout {
     /// By how many positions a segment starts before the end of the longest of its parents.
     pub(super) fn rewind(&self, id: SegmentId) -> u32 {
         let segment = &self.segments()[id];
-        self.join_position(&segment.parents) - segment.start
+        self.join_position(&segment.parents).saturating_sub(segment.start)
     }
 
     /// The position of every token.
@@ -65,12 +65,12 @@ mod tests {
         let mut layout = Layout::default();
         let prompt = layout.push(Role::Prompt, &[], 2);
         let trunk = layout.push(Role::Trunk, &[prompt], 1);
-        let paths = [3, 1].map(|len| layout.push_back(Role::Path, &[trunk], len, 2));
+        let paths = [3, 1].map(|len| layout.push_rewound(Role::Path, &[trunk], len, 2));
         layout.push(Role::Join, &paths, 2);
         assert_eq!(layout.positions(), [0, 1, 2, 1, 2, 3, 1, 4, 5]);
         assert_eq!(layout.critical_path(), 6, "steps, not positions");
         assert_eq!([0, 1, 2, 3, 4].map(|id| layout.rewind(id)), [0, 0, 2, 2, 0]);
-        let far = layout.push_back(Role::Path, &[prompt], 1, 9);
+        let far = layout.push_rewound(Role::Path, &[prompt], 1, 9);
         assert_eq!((layout.segments()[far].start, layout.rewind(far)), (0, 2));
     }
 

@@ -50,7 +50,7 @@ impl Layout {
     /// # Panics
     /// If a parent doesn't exist.
     pub fn push(&mut self, role: Role, parents: &[SegmentId], len: usize) -> SegmentId {
-        self.push_back(role, parents, len, 0)
+        self.push_rewound(role, parents, len, 0)
     }
 
     /// As [`Layout::push`], but so many positions further back (at most to the first one): see
@@ -58,7 +58,7 @@ impl Layout {
     ///
     /// # Panics
     /// If a parent doesn't exist.
-    pub fn push_back(&mut self, role: Role, parents: &[SegmentId], len: usize, rewind: u32) -> SegmentId {
+    pub fn push_rewound(&mut self, role: Role, parents: &[SegmentId], len: usize, rewind: u32) -> SegmentId {
         let start = self.join_position(parents).saturating_sub(rewind);
         self.segments.push(Segment { role, parents: parents.to_vec(), start, len });
         self.segments.len() - 1
