@@ -17,6 +17,7 @@ mod cache;
 mod decoder;
 mod observer;
 mod params;
+mod sample;
 mod sampler;
 mod scheduler;
 mod step;

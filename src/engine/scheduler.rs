@@ -42,9 +42,10 @@ use super::budget::{Budget, Rules};
 use super::cache::{Cache, PAGE, pages_for};
 use super::observer::{ForkEvent, JoinEvent, Observer, TokenEvent};
 use super::params::SamplingParams;
+use super::sample::{Fork, Sample, Written};
 use super::sampler::{Draw, Stream};
 use super::step::{Cursor, LanguageModel, Rows};
-use super::trace::{Finish, Trace};
+use super::trace::Trace;
 use super::{Engine, EngineError, EngineOptions, EngineStats, Request};
 use crate::layout::{Layout, Role, SegmentId, Structure};
 use crate::prompt::tags::{AllowedSet, Control, Controls, Grammar, Tag};
@@ -129,35 +130,6 @@ struct Group<'e> {
 struct Admitted {
     group: usize,
     number: usize,
-}
-
-/// A response at work. Segments are in the order in which they began.
-struct Sample {
-    group: usize,
-    number: usize,
-    layout: Layout,
-    segments: Vec<Written>,
-    forks: Vec<Fork>,
-}
-
-/// The tokens of a segment.
-#[derive(Default)]
-struct Written {
-    tokens: Vec<u32>,
-    logprobs: Vec<f32>,
-    sampled: Vec<bool>,
-    allowed: Vec<AllowedSet>,
-    temperatures: Vec<f32>,
-    cut: bool,
-}
-
-/// An open block.
-struct Fork {
-    /// The branch that opened it, as it was after `<Parallel>`.
-    trunk: Option<Branch>,
-    share: Budget,
-    /// The paths that have ended.
-    ended: Vec<Option<Branch>>,
 }
 
 impl<'e, M: LanguageModel> Run<'e, M> {
@@ -638,50 +610,6 @@ impl<'e> Group<'e> {
     /// Whether it has samples that aren't admitted yet.
     fn waits(&self) -> bool {
         self.wanted && self.admitted < self.request.samples
-    }
-}
-
-impl Sample {
-    fn begin(&mut self, role: Role, parents: &[SegmentId], rewind: u32) -> SegmentId {
-        self.segments.push(Written::default());
-        self.layout.push_rewound(role, parents, 0, rewind)
-    }
-
-    /// The trace, its segments in text order.
-    fn into_trace(self, request: &Request, params: &SamplingParams) -> Trace {
-        let order = self.layout.text_order();
-        let segments = || order.iter().map(|&id| &self.segments[id]);
-        let finish = |segment: &Written| if segment.cut { Finish::Length } else { Finish::Sampled };
-        Trace {
-            request: request.id,
-            sample: self.number,
-            seed: params.seed,
-            tokens: segments().flat_map(|s| s.tokens.iter().copied()).collect(),
-            prompt_len: request.prompt.len(),
-            layout: self.layout.reordered(&order),
-            logprobs: segments().flat_map(|s| s.logprobs.iter().copied()).collect(),
-            sampled: segments().flat_map(|s| s.sampled.iter().copied()).collect(),
-            allowed: segments().flat_map(|s| s.allowed.iter().copied()).collect(),
-            temperatures: segments().flat_map(|s| s.temperatures.iter().copied()).collect(),
-            finish: segments().map(finish).collect(),
-            structure: params.structure,
-        }
-    }
-}
-
-impl Written {
-    fn prompt(tokens: &[u32]) -> Self {
-        let mut written = Self::default();
-        tokens.iter().for_each(|&token| written.push(token, 0.0, false, AllowedSet::ALL, 1.0));
-        written
-    }
-
-    fn push(&mut self, token: u32, logprob: f32, sampled: bool, allowed: AllowedSet, t: f32) {
-        self.tokens.push(token);
-        self.logprobs.push(logprob);
-        self.sampled.push(sampled);
-        self.allowed.push(allowed);
-        self.temperatures.push(t);
     }
 }
 

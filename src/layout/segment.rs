@@ -53,7 +53,7 @@ impl Layout {
         self.push_rewound(role, parents, len, 0)
     }
 
-    /// As [`Layout::push`], but so many positions further back (at most to the first one): see
+    /// As [`Layout::push`], but starting `rewind` positions further back, at position 0 at the earliest: see
     /// [`Controls::path_rewind`](crate::prompt::Controls::path_rewind).
     ///
     /// # Panics
